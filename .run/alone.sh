@@ -17,30 +17,31 @@ alone_mutation() {
     python3 -B "$root/tests/mutation/mutation.py" "$root" "$@"
 }
 
+# A million seeds, or the given one.
 alone_simulation() {
-  build_alone simulation/simulation "a seed" 999999999999 "$@" && "$program" ${1:+--seed} "${1-1000000}"
+  build_alone simulation fuzz/replay "a seed" 999999999999 "$@" && "$program" timers --random "${1-1}" "${1-1000000}"
 }
 
 # Random calls of all timers, for a minute, or so many of them within two hours.
 alone_oracle() {
-  build_alone oracle/oracle operations 999999999999 "$@" && "$program" ${1:+--operations "$1" --seconds 7200}
+  build_alone oracle oracle/oracle operations 999999999999 "$@" && "$program" ${1:+--operations "$1" --seconds 7200}
 }
 
-alone_flood() { build_alone soak/flood seconds 604800 "$@" && "$program" "${1-60}"; }
+alone_flood() { build_alone flood oracle/flood seconds 604800 "$@" && "$program" "${1-60}"; }
 
 alone_soak() {
-  build_alone soak/soak seconds 604800 "$@" && mkdir -p "$build/soak" || return 1
+  build_alone soak oracle/oracle seconds 604800 "$@" && mkdir -p "$build/soak" || return 1
   status=0
-  "$program" "${1-60}" "$build/soak/samples.csv" || status=1
-  ! set_up_plots || PYTHONPATH="$root/perf" python3 -B "$root/tests/soak/plot.py" "$build/soak/samples.csv" \
+  "$program" --seconds "${1-60}" --samples "$build/soak/samples.csv" || status=1
+  ! set_up_plots || PYTHONPATH="$root/perf" python3 -B "$root/tests/oracle/plot.py" "$build/soak/samples.csv" \
     "$build/soak/memory.svg" || status=1
   return $status
 }
 
-# build_alone PROGRAM WHAT MOST [ARGUMENT]: builds the program with assertions, unless the argument is wrong.
+# build_alone STEP PROGRAM WHAT MOST [ARGUMENT]: builds the program with assertions, unless the argument is wrong.
 build_alone() {
-  program=$build/alone/tests/$1 target=tests/$1 step=${1#*/}
-  shift
+  step=$1 program=$build/alone/tests/$2 target=tests/$2
+  shift 2
   [ $# -eq 2 ] || whole_number "$step" "$@"
   set_up test
   configure alone --buildtype=debugoptimized -Ddefault_library=static -Dauto_features=disabled -Dtests=enabled &&

@@ -1,12 +1,10 @@
 #pragma once
 
-#include <algorithm>
-#include <chrono>
-#include <limits>
-#include <memory>
-#include <optional>
+#include <map>
+#include <string_view>
 #include <thread>
 
+#include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/fuzz/input.h"
 #include "tests/support/timer_model.h"
@@ -68,6 +66,19 @@ class Alarms {
     }
   }
 
+  /// A time for a call: a deadline, or a delay from now on.
+  struct Asked {
+    When when;
+    TimePoint deadline;
+  };
+  Asked any_when(bool by_deadline) {
+    const auto delay = any_delay();
+    if (!by_deadline) return {delay, after(delay)};
+    const TimePoint deadline = any_deadline();
+    return {deadline, deadline};
+  }
+  Asked any_when() { return any_when(input_.one_in(2)); }
+
   TimePoint roundest(TimePoint deadline, std::chrono::nanoseconds leeway) const {
     return model_.roundest(deadline, leeway);
   }
@@ -80,12 +91,15 @@ class Alarms {
   }
   void forget(Id& id) { model_.forget(id); }
   void move(Id& id, TimePoint deadline) { model_.move(id, deadline, now()); }
+  void expect_or_move(Id& id, TimePoint deadline) { id ? move(id, deadline) : expect(id, deadline); }
 
   /// The alarm has come. Makes the calls from inside, which may remove `id`.
   void fired(Id& id) {
     require(!ended_, "nothing runs after the end");
     model_.fired(id, now());
+    ++tasks_;
     operate_inside();
+    --tasks_;
   }
 
   /// Some operations from inside a task of the timer.
@@ -98,7 +112,7 @@ class Alarms {
 
   /// Time passes, or the clock jumps.
   void advance() {
-    if (inside()) return;
+    if (inside()) return expect_no_turn();
     TimePoint to =
         later_by(now(), static_cast<std::uint64_t>(tick_.count() / 4 * input_.up_to(255) + tick_.count() % 4));
     const auto& alarms = model_.by_due();
@@ -127,12 +141,18 @@ class Alarms {
         std::any_of(alarms.begin(), alarms.end(), [](const auto& each) { return each.second.any_time; });
     require(within || model_.left_over() || at_once || *wakeup > now(), "next_wakeup() is in the future");
   }
-  void check_pending() const {
+  /// `expected`: how many are pending of each origin of kOrigin.
+  void check_pending(std::map<unsigned, std::int64_t> expected) const {
     require_equal(timer_->pending_timeouts(), static_cast<std::int64_t>(model_.size()), "each alarm has one timeout");
     if (start_ != kTraced) return;
     std::int64_t found = 0;
-    for (const PendingOrigin& origin : timer_->pending_by_origin()) found += origin.count;
+    for (const PendingOrigin& each : timer_->pending_by_origin()) {
+      found += each.count;
+      if (std::string_view(each.origin.text()) != kOrigin) continue;
+      require_equal(each.count, std::exchange(expected[each.origin.line()], 0), "each origin counts its timeouts");
+    }
     require_equal(found, static_cast<std::int64_t>(model_.size()), "each timeout has one origin");
+    for (const auto& [line, count] : expected) require_equal(0, count, "each origin that has timeouts is there");
   }
 
   /// From now on nothing may run. Returns how many alarms were pending.
@@ -142,11 +162,25 @@ class Alarms {
   }
   void destroy_timer() { timer_.reset(); }
 
+  static constexpr const char* kOrigin = "fuzz";
+
  protected:
   /// Calls something of the family.
   virtual void operate() = 0;
 
  private:
+  void expect_no_turn() {
+    if (tasks_ == 0 || ended_ || std::this_thread::get_id() != home_) return;
+    for (const auto& turn : {+[](ManualTimer& timer) { timer.advance(std::chrono::nanoseconds(1)); },
+                             +[](ManualTimer& timer) { timer.stop(); }}) {
+      try {
+        turn(*timer_);
+        require(false, "no time passes inside a task, and no task stops the timer");
+      } catch (const IllegalState&) {
+      }
+    }
+  }
+
   static constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
   static constexpr int kDeepest = 4;
   static constexpr std::int64_t kFar = 10'000;  // ticks
@@ -173,6 +207,7 @@ class Alarms {
   const std::thread::id home_ = std::this_thread::get_id();
   test::TimerModel model_;
   int depth_ = 0;
+  int tasks_ = 0;  // that run, one inside the other
   bool far_ = false;
   bool ended_ = false;
   std::unique_ptr<ManualTimer> timer_;

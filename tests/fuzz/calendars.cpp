@@ -4,13 +4,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "hashed_wheel_timer/calendar.h"
 #include "tests/fuzz/targets.h"

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <vector>
-
 #include "hashed_wheel_timer/schedule.h"
 #include "tests/fuzz/input.h"
 

@@ -1,12 +1,7 @@
 // Deadline: texts from the wire against reading them digit by digit, numbers against arithmetic, the order of two, and
 // texts for the next hop.
 
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-#include <optional>
 #include <stdexcept>
-#include <string>
 #include <string_view>
 
 #include "hashed_wheel_timer/deadline.h"

@@ -1,16 +1,8 @@
-// Durations, times and grids against numbers of 128 bits, in which nothing overflows.
+// Durations against numbers of 128 bits, in which nothing overflows. tests/arithmetic has proofs about times and grids.
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
-#include <vector>
 
 #include "hashed_wheel_timer/delay.h"
-#include "hashed_wheel_timer/detail/fast_divider.h"
-#include "hashed_wheel_timer/histogram.h"
-#include "hashed_wheel_timer/internal/core/tick_grid.h"
-#include "hashed_wheel_timer/internal/time/clock.h"
 #include "tests/fuzz/targets.h"
 
 namespace hwt::fuzz {
@@ -88,7 +80,9 @@ void check_floating(Input& input) {
   require(off <= 1 + rounding, "by less than a nanosecond");
 }
 
-void check_delay(Input& input) {
+}  // namespace
+
+void durations(Input& input) {
   using std::ratio;
   using Odd = ratio<1001, 30000>;
   using Long = ratio<kMax / 1'000'000'000 - 1, 7>;
@@ -106,87 +100,6 @@ void check_delay(Input& input) {
       check_floating<double, std::pico>,          check_floating<float, std::milli>,
       check_floating<long double, ratio<1>>,      check_floating<double, ratio<31556952>>,
   };
-  input.one_of(kChecks)(input);
-}
-
-void check_clock(Input& input) {
-  const std::int64_t a = any_time(input);
-  const std::int64_t b = any_time(input);
-  const auto point = [](std::int64_t time) { return TimePoint(nanoseconds(time)); };
-  const Wide until = a == kMax ? Wide{kMax} : std::max(Wide{a} - b, Wide{0});
-  require_equal(detail::time_until(point(a), point(b)).count(), clipped(until).count(), "time_until()");
-  const Wide sum = std::min(Wide{a} + std::max<std::int64_t>(b, 0), Wide{kMax});
-  require_equal(internal::deadline_after(a, std::max<std::int64_t>(b, 0)), static_cast<std::int64_t>(sum),
-                "deadline_after()");
-}
-
-void check_grid(Input& input) {
-  const internal::TickGrid grid{any_time(input), std::max<std::int64_t>(any_time(input), 1)};
-  const std::int64_t time = any_time(input);
-  const Wide since = std::max(Wide{time} - grid.start, Wide{0});
-  const auto tick = [](Wide number) {
-    return static_cast<internal::Tick>(std::min(number, Wide{internal::kNever - 1}));
-  };
-  require_equal(grid.at(time), tick(since / grid.tick_duration), "at()");
-  require_equal(grid.due_tick(time), since == 0 ? 0 : tick((since - 1) / grid.tick_duration), "due_tick()");
-  const internal::Tick number = std::max<std::int64_t>(any_time(input), 0);
-  const auto begin = [&](Wide of) {
-    return static_cast<std::int64_t>(std::min(Wide{grid.start} + of * grid.tick_duration, Wide{kMax}));
-  };
-  require_equal(grid.begin_of(number), begin(number), "begin_of()");
-  require_equal(grid.end_of(number), number >= internal::kNever - 1 ? kMax : begin(Wide{number} + 1), "end_of()");
-  if (grid.end_of(grid.due_tick(time)) != kMax) {
-    require(grid.end_of(grid.due_tick(time)) >= time, "a tick ends at or after the deadlines that are due in it");
-  }
-  const std::int64_t latest = std::max(any_time(input), time);
-  const std::int64_t rounded = grid.roundest(time, latest);
-  require(time <= rounded && rounded <= latest, "roundest() stays between");
-  require((rounded == kMax) == (time == kMax), "roundest() makes no timeout one that is never due");
-  require(grid.due_tick(rounded) == (rounded == time ? grid.due_tick(time) : grid.at(rounded) - 1),
-          "roundest() is the end of a tick");
-}
-
-void check_divider(Input& input) {
-  const auto divisor = static_cast<std::uint64_t>(any_time(input));
-  if (divisor == 0) return;
-  const auto number = static_cast<std::uint64_t>(any_time(input));
-  const std::uint64_t expected = number / divisor + (number % divisor != 0 ? 1 : 0);
-  require(detail::FastDivider(divisor).divide_rounding_up(number) == expected, "FastDivider is exact");
-}
-
-void check_histogram(Input& input) {
-  LatencyHistogram histogram;
-  std::array<std::int64_t, 8> values;
-  const auto count = 1 + input.below(values.size());
-  Wide sum = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::int64_t value = any_time(input);
-    histogram.add(nanoseconds(value));
-    values[i] = std::max<std::int64_t>(value, 0);
-    sum += values[i];
-  }
-  std::sort(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count));
-  require(histogram.count() == count, "count()");
-  require_equal(histogram.sum().count(), clipped(sum).count(), "sum()");
-  require_equal(histogram.max().count(), values[count - 1], "max()");
-  const unsigned percent = static_cast<unsigned>(input.below(101));
-  const std::size_t rank = std::max<std::size_t>((percent * count + 99) / 100, 1);
-  const std::int64_t exact = values[rank - 1];
-  const std::int64_t seen = histogram.percentile(percent).count();
-  require(seen >= exact, "a percentile is not below the value of its rank");
-  constexpr std::int64_t kLastBucket = std::int64_t{1000} << 32;
-  if (exact <= kLastBucket) {
-    require(Wide{seen} - exact <= std::max<Wide>(exact / 8, 125), "and at most an eighth above it");
-  } else {
-    require_equal(seen, values[count - 1], "in the last bucket it is the maximum");
-  }
-}
-
-}  // namespace
-
-void durations(Input& input) {
-  static constexpr void (*kChecks[])(Input&) = {check_delay, check_delay,   check_clock,
-                                                check_grid,  check_divider, check_histogram};
   do {
     input.one_of(kChecks)(input);
   } while (!input.ended());

@@ -1,14 +1,9 @@
 #pragma once
 
-#include <array>
 #include <coroutine>
-#include <limits>
-#include <memory>
-#include <optional>
+#include <map>
 #include <stop_token>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/keyed_timer.h"
@@ -23,7 +18,7 @@
 
 namespace hwt::fuzz {
 
-/// Timeouts with each kind of task.
+/// Timeouts with each kind of task, by their handles or ids.
 class Timeouts {
  public:
   explicit Timeouts(Alarms& alarms) : alarms_(alarms), slots_(alarms.input().patient() ? 256 : 12) {}
@@ -33,24 +28,27 @@ class Timeouts {
     Slot& slot = slots_[index];
     switch (alarms_.input().below(8)) {
       case 0:
-        require(slot.timeout.cancel() == slot.alarm.has_value(), "cancel() tells whether it was pending");
+        require(
+            (slot.id ? alarms_.timer().cancel(slot.id) == kCancelled : slot.timeout.cancel()) == slot.alarm.has_value(),
+            "cancel() tells whether it was pending");
         cancelled(slot);
         break;
       case 1:
         if (index == running_) break;  // it would wait for itself
-        require(slot.timeout.cancel_and_wait() == slot.alarm.has_value(), "cancel_and_wait() tells the same");
+        require((slot.id ? alarms_.timer().cancel_and_wait(slot.id) == kCancelled : slot.timeout.cancel_and_wait()) ==
+                    slot.alarm.has_value(),
+                "cancel_and_wait() tells whether it was pending");
         cancelled(slot);
         break;
       case 2:
       case 3: {
-        const bool by_deadline = alarms_.input().one_in(2);
-        const auto delay = alarms_.any_delay();
-        const TimePoint deadline = by_deadline ? alarms_.any_deadline() : alarms_.after(delay);
-        const bool moved = slot.timeout.reschedule(by_deadline ? When(deadline) : When(delay));
+        const Alarms::Asked asked = alarms_.any_when();
+        const bool moved =
+            slot.id ? alarms_.timer().reschedule(slot.id, asked.when) : slot.timeout.reschedule(asked.when);
         require(moved == slot.alarm.has_value(), "reschedule() tells whether it was pending");
         if (!moved) break;
-        alarms_.move(slot.alarm, deadline);
-        check(slot, deadline);
+        alarms_.move(slot.alarm, asked.deadline);
+        check(slot, asked.deadline);
         break;
       }
       default:
@@ -64,14 +62,20 @@ class Timeouts {
     Input& input = alarms_.input();
     Slot& slot = slots_[index];
     slot.kind = input.one_of({Kind::Plain, Kind::WithHandle, Kind::Boxed, Kind::Throwing, Kind::Told, Kind::Shared});
-    const bool tries = input.one_in(2);
-    const bool by_deadline = given || input.one_in(2);
-    const auto delay = given ? std::chrono::nanoseconds(0) : alarms_.any_delay();
-    const TimePoint deadline = given ? *given : by_deadline ? alarms_.any_deadline() : alarms_.after(delay);
-    const auto make = [&](auto task) {
+    const std::uint64_t form = input.below(4);
+    const auto [when, deadline] = given ? Alarms::Asked{*given, *given} : alarms_.any_when();
+    const Origin origin(Alarms::kOrigin, static_cast<unsigned>(index) + 1);
+    slot.id = {};
+    const auto make = [&, when = when](auto task) -> Timeout {
       ManualTimer& timer = alarms_.timer();
-      if (by_deadline) return tries ? timer.try_new_timeout(task, deadline) : timer.new_timeout(task, deadline);
-      return tries ? timer.try_new_timeout(task, delay) : timer.new_timeout(task, delay);
+      if (form < 2) {
+        return form == 1 ? timer.try_new_timeout(task, when, origin) : timer.new_timeout(task, when, origin);
+      }
+      if constexpr (!std::is_same_v<decltype(task), std::shared_ptr<TimerTask>>) {
+        slot.id = form == 3 ? timer.try_add(task, when, origin) : timer.add(task, when, origin);
+        return {};
+      }
+      return timer.new_timeout(task, when, origin);
     };
     switch (slot.kind) {
       case Kind::Plain:
@@ -79,13 +83,14 @@ class Timeouts {
         break;
       case Kind::WithHandle:
         slot.timeout = make([this, index](Timeout& self) {
-          require(self == slots_[index].timeout && self.is_expired(), "a task gets its own handle");
+          const Slot& mine_too = slots_[index];
+          require((mine_too.id || self == mine_too.timeout) && self.is_expired(), "a task gets its own handle");
           const Timeout mine = std::move(self);
           on_run(index);
         });
         break;
       case Kind::Boxed:
-        slot.timeout = make([this, index, big = std::array<std::size_t, 12>{index}] {
+        slot.timeout = make([this, index, held = held_, big = std::array<std::size_t, 12>{index}] {
           require(big[0] == index, "what is captured stays");
           on_run(index);
         });
@@ -105,7 +110,7 @@ class Timeouts {
         slot.timeout = make(std::shared_ptr<TimerTask>(std::make_shared<SharedTask>(*this, index)));
         break;
     }
-    require(static_cast<bool>(slot.timeout), "nothing is refused");
+    require(slot.timeout || slot.id, "nothing is refused");
     alarms_.expect_in_order(slot.alarm, deadline);
     check(slot, deadline);
   }
@@ -123,15 +128,32 @@ class Timeouts {
   /// The next task that runs calls this, once.
   void at_next(std::function<void()> call) { at_next_ = std::move(call); }
   std::int64_t thrown() const { return thrown_; }
+  /// When no task runs.
+  void check_held() const {
+    const auto pending = std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) {
+      return slot.alarm.has_value() && slot.kind == Kind::Boxed;
+    });
+    require_equal(held_.use_count() - 1, pending, "a callable is destroyed when it can never run again");
+  }
+  /// The number of those that are pending, by the lines of their origins.
+  std::map<unsigned, std::int64_t> pending_by_line() const {
+    std::map<unsigned, std::int64_t> pending;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i].alarm) pending[static_cast<unsigned>(i) + 1] = 1;
+    }
+    return pending;
+  }
 
   struct Thrown {};
 
  private:
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+  static constexpr CancelResult kCancelled = CancelResult::Cancelled;
   enum class Kind : std::uint8_t { Plain, WithHandle, Boxed, Throwing, Told, Shared };
 
   struct Slot {
     Timeout timeout;
+    TimeoutId id;  // or the handle is not null
     Alarms::Id alarm;
     Kind kind{};
   };
@@ -161,13 +183,14 @@ class Timeouts {
   };
 
   void check(const Slot& slot, TimePoint deadline) const {
-    require(slot.timeout.deadline() == deadline, "the deadline is what was asked for");
-    require(!slot.timeout.is_cancelled() && !slot.timeout.is_expired(), "pending");
-    require(slot.timeout.timer() == &alarms_.timer(), "it knows its timer");
+    const Timeout timeout = slot.id ? alarms_.timer().find(slot.id) : slot.timeout;
+    require(timeout.deadline() == deadline, "the deadline is what was asked for");
+    require(!timeout.is_cancelled() && !timeout.is_expired(), "pending");
+    require(timeout.timer() == &alarms_.timer(), "it knows its timer");
   }
 
   void cancelled(Slot& slot) {
-    if (slot.alarm) require(slot.timeout.is_cancelled(), "what is cancelled says so");
+    if (slot.alarm && !slot.id) require(slot.timeout.is_cancelled(), "what is cancelled says so");
     alarms_.forget(slot.alarm);
   }
 
@@ -188,6 +211,7 @@ class Timeouts {
   std::int64_t shared_cancellations_ = 0;
   std::int64_t told_ = 0;
   std::int64_t to_be_told_ = 0;
+  std::shared_ptr<int> held_ = std::make_shared<int>(0);  // by the boxed tasks
 };
 
 /// A KeyedTimer beside an array.
@@ -221,36 +245,30 @@ class Keyed {
       }
       case 2: {
         if (!alarms_.input().one_in(8)) break;
-        std::size_t there = 0;
-        for (Value& each : values_) there += each.alarm ? 1 : 0;
-        require(keyed_->drain().size() == there, "drain() returns all");
+        require(keyed_->drain().size() == there(), "drain() returns all");
         for (Value& each : values_) alarms_.forget(each.alarm);
         break;
       }
       case 3:
       case 4: {
-        const auto delay = alarms_.any_delay();
-        const TimePoint deadline = by_deadline ? alarms_.any_deadline() : alarms_.after(delay);
-        const KeyedResult result = keyed_->move(key, by_deadline ? When(deadline) : When(delay));
+        const auto [when, deadline] = alarms_.any_when(by_deadline);
+        const KeyedResult result = keyed_->move(key, when);
         require(result == (value.alarm ? KeyedResult::Moved : KeyedResult::NotFound), "move() tells what it did");
         if (value.alarm) alarms_.move(value.alarm, value.deadline = deadline);
         break;
       }
       default: {
-        const auto delay = alarms_.any_delay();
-        const TimePoint deadline = by_deadline ? alarms_.any_deadline() : alarms_.after(delay);
+        const auto [when, deadline] = alarms_.any_when(by_deadline);
         ++number_;
-        const KeyedResult result = keyed_->set(key, number_, by_deadline ? When(deadline) : When(delay));
+        const KeyedResult result = keyed_->set(key, number_, when);
         require(result == (value.alarm ? KeyedResult::Replaced : KeyedResult::Added), "set() tells what it did");
         value.number = number_;
         value.deadline = deadline;
-        value.alarm ? alarms_.move(value.alarm, deadline) : alarms_.expect(value.alarm, deadline);
+        alarms_.expect_or_move(value.alarm, deadline);
         break;
       }
     }
-    std::size_t there = 0;
-    for (const Value& each : values_) there += each.alarm ? 1 : 0;
-    require(keyed_->size() == there, "size() counts what is there");
+    require(keyed_->size() == there(), "size() counts what is there");
   }
 
   /// The timer has been stopped.
@@ -259,6 +277,9 @@ class Keyed {
       require(keyed_->set(0, 0, std::chrono::hours(1)) == KeyedResult::Stopped, "set() is refused");
   }
   void destroy() {
+    if (keyed_ != nullptr && !alarms_.ended() && number_ % 2 == 0) {
+      require(keyed_->stop().size() == there(), "stop() returns all");
+    }
     keyed_.reset();
     for (Value& value : values_) alarms_.forget(value.alarm);
   }
@@ -270,6 +291,11 @@ class Keyed {
     TimePoint deadline;
     int number = 0;
   };
+
+  std::size_t there() const {
+    return static_cast<std::size_t>(
+        std::count_if(values_.begin(), values_.end(), [](const Value& each) { return each.alarm.has_value(); }));
+  }
 
   void make() {
     keyed_ =
@@ -384,7 +410,7 @@ class Repeated {
   void arm() {
     if (!running()) return;
     const TimePoint deadline = alarms_.after(adjusted(timeout_, ++expected_asked_));
-    alarm_ ? alarms_.move(alarm_, deadline) : alarms_.expect(alarm_, deadline);
+    alarms_.expect_or_move(alarm_, deadline);
   }
 
   void trigger() {

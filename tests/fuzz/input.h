@@ -1,12 +1,23 @@
 #pragma once
 
-// Shared by the fuzz programs: an input read as choices, and the message when a promise is broken.
+// Shared by the fuzz programs: an input read as choices, and the message when a promise is broken. Includes what most
+// need of the standard library.
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/time_points.h"
 

@@ -4,11 +4,8 @@
 #include "hashed_wheel_timer/options.h"
 
 #include <cmath>
-#include <functional>
-#include <memory>
 #include <new>
 #include <stdexcept>
-#include <string>
 
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"

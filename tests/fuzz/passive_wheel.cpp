@@ -4,12 +4,7 @@
 
 #include "hashed_wheel_timer/passive_wheel.h"
 
-#include <algorithm>
-#include <array>
 #include <map>
-#include <memory>
-#include <optional>
-#include <vector>
 
 #include "hashed_wheel_timer/errors.h"
 #include "tests/fuzz/targets.h"

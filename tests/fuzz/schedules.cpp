@@ -1,9 +1,6 @@
 // The occurrences of each kind of Schedule against counting them one by one, runs that begin late and take long
 // included.
 
-#include <algorithm>
-#include <vector>
-
 #include "hashed_wheel_timer/internal/recurring/timetable.h"
 #include "hashed_wheel_timer/schedule.h"
 #include "tests/fuzz/counted.h"

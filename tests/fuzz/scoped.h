@@ -1,11 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstddef>
-#include <memory>
-
 #include "hashed_wheel_timer/deadline.h"
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/timeout_scope.h"
@@ -71,23 +65,17 @@ class Scoped {
   }
 
   void add(Slot& slot) {
-    const bool by_deadline = alarms_.input().one_in(2);
-    const auto delay = alarms_.any_delay();
-    const Deadline deadline = by_deadline ? alarms_.any_deadline() : alarms_.after(delay);
+    const auto [when, deadline] = alarms_.any_when();
     const auto leeway = any_leeway();
-    const auto task = [this, &slot] { on_run(slot); };
-    slot.id = scope_->add(task, by_deadline ? When(deadline) : When(delay), Leeway(leeway));
+    slot.id = scope_->add([this, &slot] { on_run(slot); }, when, Leeway(leeway));
     alarms_.expect(slot.alarm, alarms_.roundest(deadline, leeway));
     check(slot, deadline, leeway);
   }
 
   void move(Slot& slot) {
-    const bool by_deadline = alarms_.input().one_in(2);
-    const auto delay = alarms_.any_delay();
-    const TimePoint deadline = by_deadline ? alarms_.any_deadline() : alarms_.after(delay);
+    const auto [when, deadline] = alarms_.any_when();
     const auto leeway = any_leeway();
-    const bool moved = by_deadline ? alarms_.timer().reschedule(slot.id, deadline, Leeway(leeway))
-                                   : alarms_.timer().reschedule(slot.id, delay, Leeway(leeway));
+    const bool moved = alarms_.timer().reschedule(slot.id, when, Leeway(leeway));
     require(moved == slot.alarm.has_value(), "reschedule() tells whether it was pending");
     if (!moved) return;
     alarms_.move(slot.alarm, alarms_.roundest(deadline, leeway));

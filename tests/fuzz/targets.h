@@ -13,6 +13,6 @@ void schedules(Input& input);      ///< the occurrences of a Schedule against co
 void calendars(Input& input);      ///< the rules of calendar.h against the system's localtime
 void options(Input& input);        ///< valid and invalid arguments
 void deadlines(Input& input);      ///< texts, numbers and the order of a Deadline against simple models
-void durations(Input& input);      ///< durations, grids and histograms against numbers of 128 bits
+void durations(Input& input);      ///< durations against numbers of 128 bits
 
 }  // namespace hwt::fuzz

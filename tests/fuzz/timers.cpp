@@ -2,11 +2,6 @@
 // RepeatedTimer, schedules, sleeping coroutines, a StopAfter and a TimeoutScope. They call each other from inside their
 // tasks.
 
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-#include <vector>
-
 #include "hashed_wheel_timer/errors.h"
 #include "tests/fuzz/alarms.h"
 #include "tests/fuzz/family.h"
@@ -31,7 +26,8 @@ class Walk final : public Alarms {
     if (input().patient() && input().one_in(2)) grow_old();
     while (!input().ended()) {
       input().one_in(4) ? advance() : operate();
-      check_pending();
+      check_pending(timeouts_.pending_by_line());
+      timeouts_.check_held();
       if (input().one_in(8)) check_wakeup();
     }
     if (end_ == 1) stop();
@@ -55,6 +51,7 @@ class Walk final : public Alarms {
         return limit_.operate();
       case 5:
         end_ = input().below(3);
+        advance();  // refuses inside a task
         return check_wakeup();
       case 6:
         return scoped_.operate();

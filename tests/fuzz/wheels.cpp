@@ -1,11 +1,6 @@
 // Both wheels of internal/wheel against a multimap: inserted, moved and removed anywhere in time, walked tick by tick,
 // with visitors that take, stop and put off.
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
 #include "tests/fuzz/targets.h"
 #include "tests/support/checked_wheel.h"
 #include "tests/support/wheel_model.h"

@@ -2,8 +2,6 @@
 // object that threads call, and destroys the old one. Each announcement leads to one call at most. No thread calls an
 // object that was replaced.
 
-#include <memory>
-
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
 #include "tests/models/checker.h"
 

@@ -1,11 +1,19 @@
 #pragma once
 
 // The interface of the checker for models. A model runs shipped code, and asserts what that code promises. See
-// checker.cpp.
+// checker.cpp. This header includes what most models need of the standard library.
 
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <utility>
 
 namespace model {
+
+using std::chrono::nanoseconds;
 
 /// One run: made anew for each schedule, and destroyed at its end.
 class Run {

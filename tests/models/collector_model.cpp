@@ -1,9 +1,6 @@
 // Free memory (Depot, Collector) against a worker that goes to sleep. The worker sees that many nodes were freed, or it
 // is woken. This also holds if the worker was to be woken for a larger number before.
 
-#include <cstddef>
-#include <cstdint>
-
 #include "hashed_wheel_timer/internal/memory/batch_stack.h"
 #include "hashed_wheel_timer/internal/memory/collector.h"
 #include "hashed_wheel_timer/internal/time/clock.h"

@@ -2,8 +2,6 @@
 // expiry comes. One thread at a time is the conductor, and hands its state to the next one. Every note of a call and
 // every mark of an expiry is seen. A thread that has waited for the end sees all work done.
 
-#include <atomic>
-
 #include "hashed_wheel_timer/internal/recurring/conductor.h"
 #include "tests/models/checker.h"
 

@@ -2,16 +2,12 @@
 // expire at any moment. Hooks never overlap. At most one timeout is armed. No trigger is lost, and none comes after
 // stop().
 
-#include <chrono>
-
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "tests/models/checker.h"
 
 namespace model {
 namespace {
-
-using std::chrono::nanoseconds;
 
 struct Repeated final : Run {
   const bool stops = random(2) == 0;

@@ -4,7 +4,6 @@
 // has resumed sees all that the awaiting thread did before it could be resumed. The stop token is the standard
 // library's own.
 
-#include <chrono>
 #include <coroutine>
 #include <stop_token>
 
@@ -14,8 +13,6 @@
 
 namespace model {
 namespace {
-
-using std::chrono::nanoseconds;
 
 struct Detached {
   struct promise_type {

@@ -2,18 +2,11 @@
 // every way, and a third reads. A reader never finds more ends than beginnings. The sum and the maximum contain every
 // value that is counted.
 
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <cstdint>
-
 #include "hashed_wheel_timer/internal/core/counters.h"
 #include "tests/models/checker.h"
 
 namespace model {
 namespace {
-
-using std::chrono::nanoseconds;
 
 struct Place {
   std::size_t size() const { return 0; }

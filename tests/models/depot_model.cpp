@@ -2,8 +2,6 @@
 // nodes, and adds a second pool. Another thread gives nodes back to the pool and to the depot. Each node that is out is
 // counted once. The last one to come back deletes the core, and no thread uses it afterwards.
 
-#include <array>
-
 #include "hashed_wheel_timer/internal/memory/depot.h"
 #include "hashed_wheel_timer/internal/memory/node_pool.h"
 #include "tests/models/checker.h"

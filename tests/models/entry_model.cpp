@@ -3,9 +3,6 @@
 // timeout; they have no lock. Checks: each value is taken once. The thread that takes it sees all earlier changes.
 // After an end(), holder() returns null. Each record is deleted once, after its last use.
 
-#include <atomic>
-#include <utility>
-
 #include "hashed_wheel_timer/detail/keyed/entry.h"
 #include "tests/models/checker.h"
 

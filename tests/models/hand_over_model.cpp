@@ -5,12 +5,7 @@
 // Each task is destroyed once, and runs at most once. When the wait is over, no thread uses the task, its executor or
 // objects of the task. No thread sleeps for ever, even if no thread comes to the batch.
 
-#include <array>
-#include <atomic>
-#include <chrono>
 #include <functional>
-#include <memory>
-#include <utility>
 
 #include "hashed_wheel_timer/batch_executor.h"
 #include "hashed_wheel_timer/timeout_scope.h"

@@ -4,11 +4,6 @@
 // stop() finds the task, or the task is refused. The second thread also cancels two tasks that are in the wheel. The
 // next pass finds both, whether the place with the recheck requests was listed already, is listed again, or both.
 
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <memory>
-
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/timeout.h"
@@ -16,8 +11,6 @@
 
 namespace model {
 namespace {
-
-using std::chrono::nanoseconds;
 
 struct Hook final : Run {
   const bool stops = random(2) == 0;

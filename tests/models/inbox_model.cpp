@@ -3,10 +3,6 @@
 // unlisted place, no place is listed twice, each link is followed by its owner, and kept entries stay in order. A pass
 // that clears a note sees what its owner wrote before.
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-
 #include "hashed_wheel_timer/internal/handover/inbox.h"
 #include "hashed_wheel_timer/internal/handover/intake.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"

@@ -2,9 +2,7 @@
 // runs, goes with a dropped job, or one of the two cancels or disarms it. When either call returns, no thread uses
 // objects of the task. No thread sleeps for ever, and the node is given back once.
 
-#include <chrono>
 #include <functional>
-#include <utility>
 
 #include "hashed_wheel_timer/timeout.h"
 #include "tests/models/model_timer.h"

@@ -1,12 +1,12 @@
 // The values of a KeyedTimer. Two threads set and move a key, the second one also removes it, and a third turns the
 // wheel. Each value ends once: it expires, is replaced, or is removed. The thread that ends a value sees all earlier
-// changes of it. In half of the runs the second thread only asks for the size, which never omits a present value.
+// changes of it. Or the second thread only asks for the size, which never omits a present value.
+//
+// Or the first thread sets a value, and destroys the KeyedTimer while the value expires (RunningExpiries, KeyedExpiry).
+// After the destructor, no on_expire runs, and none will. The state that the timeouts share is deleted once, with the
+// last of them.
 
-#include <chrono>
-#include <cstddef>
-#include <memory>
 #include <optional>
-#include <utility>
 
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "hashed_wheel_timer/manual_timer.h"
@@ -15,7 +15,6 @@
 namespace model {
 namespace {
 
-using std::chrono::nanoseconds;
 constexpr int kPatience = 100;
 
 struct Keyed final : Run {
@@ -30,24 +29,35 @@ struct Keyed final : Run {
     }
   };
 
-  const bool asks = random(2) == 0;
+  enum class Way { SetsToo, Asks, Destroys };  // the second thread; the first one destroys
+
+  const Way way = static_cast<Way>(random(3));
+  int used = 0;  // by on_expire
   Ghost<int> expired = 0;
   Ghost<int> erased = 0;
   Ghost<bool> begun = false;
   Ghost<int> set = 0;
   hwt::ManualTimer timer{nanoseconds(1)};
-  hwt::KeyedTimer<int, std::unique_ptr<int>, OneShard, SlowEqual> keyed{
-      timer, [this](const int&, std::unique_ptr<int>& value) {
-        ++*value;
-        ++expired;
-      }};
+  using Values = hwt::KeyedTimer<int, std::unique_ptr<int>, OneShard, SlowEqual>;
+  std::unique_ptr<Values> keyed = std::make_unique<Values>(timer, [this](const int&, std::unique_ptr<int>& value) {
+    if (way == Way::Destroys) {
+      linger();
+      ++used;
+    }
+    ++*value;
+    ++expired;
+  });
 
-  Keyed() { (void)keyed.set(0, nullptr, nanoseconds(1'000'000)); }
+  Keyed() {
+    if (way != Way::Destroys) (void)keyed->set(0, nullptr, nanoseconds(1'000'000));
+  }
 
   void thread(unsigned index) override {
-    if (index == 1 && asks) {
+    if (way == Way::Destroys && index == 0) return set_and_destroy();
+    if (way == Way::Destroys && index == 1) return;
+    if (index == 1 && way == Way::Asks) {
       for (int looks = 0; expired == 0 && looks < kPatience; ++looks) yield();
-      for (int turns = 0; turns < 3; ++turns) MODEL_ASSERT(keyed.size() >= 1);
+      for (int turns = 0; turns < 3; ++turns) MODEL_ASSERT(keyed->size() >= 1);
       return;
     }
     if (index == 2) {
@@ -56,26 +66,36 @@ struct Keyed final : Run {
       return;
     }
     begun = true;
-    (void)keyed.set(1, std::make_unique<int>(0), nanoseconds(1));
+    (void)keyed->set(1, std::make_unique<int>(0), nanoseconds(1));
     ++set;
-    (void)keyed.move(1, nanoseconds(1));
+    (void)keyed->move(1, nanoseconds(1));
     if (index == 1) {
-      if (std::optional<std::unique_ptr<int>> value = keyed.remove(1)) {
+      if (std::optional<std::unique_ptr<int>> value = keyed->remove(1)) {
         ++**value;
         ++erased;
       }
     }
   }
 
+  void set_and_destroy() {
+    (void)keyed->set(1, std::make_unique<int>(0), nanoseconds(1));
+    begun = true;
+    linger();
+    keyed.reset();
+    used = 0;
+  }
+
   void after() override {
     timer.advance(nanoseconds(3));
+    MODEL_ASSERT(used == 0);
+    if (way == Way::Destroys) return;
     MODEL_ASSERT(expired + erased <= set);
     MODEL_ASSERT(expired + erased >= 1);
-    MODEL_ASSERT(keyed.size() == 1);
+    MODEL_ASSERT(keyed->size() == 1);
   }
 };
 
 }  // namespace
 }  // namespace model
 
-int main(int argc, char** argv) { return model::check({"keyed", 3, 10'000, &model::make<model::Keyed>}, argc, argv); }
+int main(int argc, char** argv) { return model::check({"keyed", 3, 20'000, &model::make<model::Keyed>}, argc, argv); }

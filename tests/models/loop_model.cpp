@@ -3,8 +3,6 @@
 // timer. The loop is called, or it has found the change itself and does not sleep. A cancelled() that is due soon is
 // not forgotten. A stop() calls the loop in any case. Many earlier timeouts call it at most once for each run_due().
 
-#include <chrono>
-#include <memory>
 #include <optional>
 
 #include "hashed_wheel_timer/detail/driven_timer.h"

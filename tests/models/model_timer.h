@@ -3,10 +3,7 @@
 // A timer that has only a Core and a Worker, so a model takes fewer steps than with a ManualTimer. One thread turns it.
 
 #include <algorithm>
-#include <chrono>
-#include <cstdint>
 #include <functional>
-#include <utility>
 #include <vector>
 
 #include "hashed_wheel_timer/internal/core/core.h"

@@ -2,11 +2,6 @@
 // several timeouts in turn. Another moves timeouts and turns the wheel. A deadline and an origin that are visited
 // together belong to the same timeout. The timeout that is pending all the time is visited once.
 
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <cstdint>
-
 #include "hashed_wheel_timer/internal/memory/origin_table.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/models/checker.h"
@@ -17,7 +12,6 @@ namespace {
 using hwt::Origin;
 using hwt::TimeoutId;
 using hwt::TracedTimeout;
-using std::chrono::nanoseconds;
 using Time = std::chrono::steady_clock::time_point;
 
 constexpr unsigned kLives = 4;

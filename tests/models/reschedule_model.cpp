@@ -3,9 +3,6 @@
 // been turned up to the latest deadline, the task has run.
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstdint>
 
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/timeout.h"
@@ -14,7 +11,6 @@
 namespace model {
 namespace {
 
-using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
 constexpr std::int64_t kFirst = 6;

@@ -7,12 +7,7 @@
 // schedule done may destroy objects that the job uses. Once done, it stays done. A thread that sees a finished run does
 // not find the same run due next. A schedule() that throws has destroyed the job.
 
-#include <array>
-#include <atomic>
-#include <chrono>
 #include <functional>
-#include <memory>
-#include <utility>
 #include <vector>
 
 #include "hashed_wheel_timer/errors.h"
@@ -22,7 +17,6 @@
 namespace model {
 namespace {
 
-using std::chrono::nanoseconds;
 constexpr unsigned kJobs = 4;
 constexpr int kTurns = 4;
 constexpr int kPatience = 8;

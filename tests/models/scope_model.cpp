@@ -3,10 +3,6 @@
 // the scope runs, none will, and the thread that called it sees all that the tasks did. The destructor may run inside a
 // task whose add() has not returned yet.
 
-#include <chrono>
-#include <cstddef>
-#include <memory>
-
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/timeout_scope.h"
@@ -16,7 +12,6 @@ namespace model {
 namespace {
 
 using hwt::TimeoutId;
-using std::chrono::nanoseconds;
 
 constexpr nanoseconds kNever = (nanoseconds::max)();
 constexpr std::size_t kOthers =

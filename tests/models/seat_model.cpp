@@ -2,9 +2,6 @@
 // which sees it as the last owner left it. Each seat is deleted once. The last thread that refers to the stack of free
 // seats deletes it.
 
-#include <array>
-#include <atomic>
-
 #include "hashed_wheel_timer/internal/handover/seat.h"
 #include "tests/models/checker.h"
 

@@ -1,11 +1,6 @@
 // Free nodes and free runs by themselves (BatchStack, RunStack): two threads push, two take all, some or one, and put
 // the rest back, and one of these closes. Each is had once, as it was left.
 
-#include <array>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-
 #include "hashed_wheel_timer/internal/memory/batch_stack.h"
 #include "hashed_wheel_timer/internal/memory/slab.h"
 #include "tests/models/checker.h"

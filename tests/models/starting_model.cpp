@@ -1,8 +1,6 @@
 // The phase of a timer by itself (Lifecycle). A thread that finds the timer started sees the time of its start. Of the
 // threads that try, one starts it and one stops it. A thread that has waited for either sees all work done.
 
-#include <chrono>
-
 #include "hashed_wheel_timer/internal/core/lifecycle.h"
 #include "tests/models/checker.h"
 

@@ -2,8 +2,6 @@
 // a third stops the timer. A timeout is accepted, and stop() returns it, or it is refused. The worker ends, also if it
 // sleeps.
 
-#include <chrono>
-
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/internal/engine/worker_thread.h"
 #include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"

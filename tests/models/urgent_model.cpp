@@ -1,15 +1,11 @@
 // A timeout of another thread is moved to an earlier time, while the worker opens the mover's place and goes to sleep
 // (Core::move, Inbox::kUrgent, announce_sleep). The worker does not sleep beyond the new deadline, or it is woken.
 
-#include <chrono>
-
 #include "hashed_wheel_timer/timeout.h"
 #include "tests/models/model_timer.h"
 
 namespace model {
 namespace {
-
-using std::chrono::nanoseconds;
 
 constexpr nanoseconds kSoon{2};
 

@@ -4,10 +4,9 @@
 //
 // Or the first thread destroys them while the wait may end. Or it cancels a wait and begins the next one with the same
 // timeout, while the third thread completes the first wait.
-
-#include <atomic>
-#include <chrono>
-#include <memory>
+//
+// Or the wait is the limit of an operation within cancel_after. The first thread closes the registry and destroys the
+// context, while the third one discards the wait, because the operation has ended.
 
 #include "hashed_wheel_timer/detail/asio/async_wait.h"
 #include "hashed_wheel_timer/manual_timer.h"
@@ -20,16 +19,18 @@ using hwt::detail::AsyncWait;
 using hwt::detail::Result;
 using hwt::detail::WaitGroup;
 using hwt::detail::WaitRegistry;
-using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
 struct Waits final : Run {
+  const bool limits = random(3) == 0;
   const bool stoppable = random(2) == 0;
   const bool starter_ends = random(2) == 0;
-  const bool again = random(2) == 0;
+  const bool again = !limits && random(2) == 0;
   int context = 1;                     // 0: it has gone
   std::atomic<bool> completed{false};  // the context's own way to its thread
   Ghost<int> ends = 0;
+  hwt::Timeout limit;  // handed over by begun
+  std::atomic<bool> begun{false};
   std::atomic<AsyncWait*> put_off{nullptr};  // the first wait, whose handler is to be called
   hwt::ManualTimer timer{nanoseconds(1)};
   std::unique_ptr<WaitRegistry> registry = std::make_unique<WaitRegistry>();
@@ -51,6 +52,7 @@ struct Waits final : Run {
     }
     void abandon() noexcept override {
       ++waits_.ends;
+      MODEL_ASSERT(waits_.context == 1);
       delete this;
     }
 
@@ -59,7 +61,9 @@ struct Waits final : Run {
   };
 
   void thread(unsigned index) override {
-    if (index == 0) {
+    if (limits && index != 1) {
+      index == 0 ? begin_limit() : discard_limit();
+    } else if (index == 0) {
       if (again) {
         start(true, 2, false);
         if (random(2) == 0) timer.advance(nanoseconds(random(2)));  // then it is in the wheel
@@ -82,6 +86,20 @@ struct Waits final : Run {
       }
       end();
     }
+  }
+
+  void begin_limit() {
+    limit = (new Wait(*this, false))->start(*registry, timer, steady_clock::time_point(nanoseconds(random(3))));
+    begun.store(true, std::memory_order_release);
+    linger();
+    end();
+  }
+  void discard_limit() {
+    for (int turns = 0; !begun.load(std::memory_order_acquire); ++turns) {
+      if (turns == 100) return;
+      yield();
+    }
+    AsyncWait::discard(std::exchange(limit, {}));
   }
 
   void start(bool first, unsigned deadline, bool slot) {
@@ -117,4 +135,4 @@ struct Waits final : Run {
 }  // namespace
 }  // namespace model
 
-int main(int argc, char** argv) { return model::check({"wait", 3, 20'000, &model::make<model::Waits>}, argc, argv); }
+int main(int argc, char** argv) { return model::check({"wait", 3, 30'000, &model::make<model::Waits>}, argc, argv); }

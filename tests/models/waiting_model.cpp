@@ -2,9 +2,6 @@
 // Also a thread that sleeps until it is woken (Sleeper, Parking). A woken thread sees all writes before
 // the wake-up.
 
-#include <atomic>
-#include <cstdint>
-
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
 #include "hashed_wheel_timer/internal/time/clock.h"

@@ -2,12 +2,6 @@
 
 // Calls of a timer, each with the promises about its result.
 
-#include <algorithm>
-#include <memory>
-#include <new>
-#include <optional>
-#include <utility>
-
 #include "hashed_wheel_timer/batch_executor.h"
 #include "hashed_wheel_timer/timeout_scope.h"
 #include "perf/random.h"

@@ -3,11 +3,6 @@
 // A timer of any kind, and the thread that drives it.
 
 #include <condition_variable>
-#include <limits>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <thread>
 
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"

@@ -2,14 +2,8 @@
 
 // One thread's traffic: a ring of timeouts, which it schedules, moves, cancels, and leaves to others.
 
-#include <array>
-#include <deque>
-#include <mutex>
-#include <thread>
-#include <vector>
-
 #include "tests/oracle/caller.h"
-#include "tests/soak/shortages.h"
+#include "tests/oracle/shortages.h"
 
 namespace hwt::oracle {
 
@@ -72,7 +66,7 @@ struct Traffic {
 
 class Lane {
  public:
-  Lane(Caller& caller, const Traffic& traffic, soak::Totals& totals, Exchange& exchange, std::deque<Records>& all,
+  Lane(Caller& caller, const Traffic& traffic, Totals& totals, Exchange& exchange, std::deque<Records>& all,
        Records& mine, std::uint64_t seed, std::uint8_t number)
       : caller_(caller),
         ledger_(caller.ledger()),
@@ -88,7 +82,7 @@ class Lane {
   void go() {
     thread_number = number_;
     for (int i = 0; i < traffic_.steps && is_alive_; ++i) {
-      std::optional<soak::RandomShortage> shortage;
+      std::optional<RandomShortage> shortage;
       if (traffic_.shortages && random_.next() % 64 == 0) shortage.emplace(totals_, random_, 6);
       step();
     }
@@ -223,7 +217,7 @@ class Lane {
   Caller& caller_;
   Ledger& ledger_;
   const Traffic& traffic_;
-  soak::Totals& totals_;
+  Totals& totals_;
   Exchange& exchange_;
   std::deque<Records>& all_;
   Records& mine_;

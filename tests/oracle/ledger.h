@@ -4,20 +4,11 @@
 
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
-#include <cstdint>
-#include <cstdio>
-#include <functional>
-#include <thread>
-
 #include "hashed_wheel_timer/timer.h"
+#include "tests/oracle/executor.h"
 #include "tests/oracle/record.h"
-#include "tests/soak/executor.h"
 
 namespace hwt::oracle {
-
-using soak::Thrown;
 
 /// Set while this thread runs the tasks of timeouts that stop() has returned.
 inline constinit thread_local bool by_hand = false;

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <deque>
-#include <thread>
-
 #include "tests/oracle/setup.h"
 
 namespace hwt::oracle {
@@ -10,7 +7,7 @@ namespace hwt::oracle {
 /// What tasks do with their timer.
 class Plans {
  public:
-  Plans(Caller& caller, const Setup& setup, soak::Totals& totals, std::deque<Records>& records, Records& of_tasks)
+  Plans(Caller& caller, const Setup& setup, Totals& totals, std::deque<Records>& records, Records& of_tasks)
       : caller_(caller), setup_(setup), totals_(totals), records_(records), of_tasks_(of_tasks) {}
 
   /// In a task, perhaps on a thread of an executor.
@@ -47,7 +44,7 @@ class Plans {
         if (on_worker) expect_no_stop(record);
         return;
       case Plan::Strikes:
-        if (setup_.traffic.shortages) soak::strike_this_thread(totals_, random);
+        if (setup_.traffic.shortages) strike_this_thread(totals_, random);
         return;
       case Plan::Sleeps:
         std::this_thread::sleep_for(std::chrono::microseconds(random.between(0, 300)));
@@ -68,7 +65,7 @@ class Plans {
 
   Caller& caller_;
   const Setup& setup_;
-  soak::Totals& totals_;
+  Totals& totals_;
   std::deque<Records>& records_;
   Records& of_tasks_;
 };

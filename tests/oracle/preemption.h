@@ -82,7 +82,7 @@ class Preemption {
 
   perf::Random random_;
   std::mutex mutex_;
-  std::array<Place, 8> places_;
+  std::array<Place, 12> places_;
   std::atomic<bool> over_{false};
   std::thread thread_{[this] { go(); }};
 };

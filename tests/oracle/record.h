@@ -1,12 +1,25 @@
 #pragma once
 
-// What happened to one timeout: by its users' calls, and by its task.
+// What happened to one timeout: by its users' calls, and by its task. This header includes what all rounds need of the
+// standard library.
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "hashed_wheel_timer/timeout.h"
 #include "hashed_wheel_timer/timeout_id.h"

@@ -2,11 +2,6 @@
 
 // A thread that uses KeyedTimer, RepeatedTimer, schedules, TimeoutScope and StopAfter.
 
-#include <array>
-#include <deque>
-#include <memory>
-#include <optional>
-
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "hashed_wheel_timer/schedule.h"
@@ -51,9 +46,8 @@ using Values = KeyedTimer<std::uint64_t, Value>;
 
 class Relatives {
  public:
-  Relatives(Caller& caller, const Traffic& traffic, soak::Totals& totals, Values& values,
-            const BatchExecutor& elsewhere, Records& records, Records& scoped, std::uint64_t seed,
-            std::uint64_t first_key)
+  Relatives(Caller& caller, const Traffic& traffic, Totals& totals, Values& values, const BatchExecutor& elsewhere,
+            Records& records, Records& scoped, std::uint64_t seed, std::uint64_t first_key)
       : caller_(caller),
         ledger_(caller.ledger()),
         traffic_(traffic),
@@ -76,7 +70,7 @@ class Relatives {
 
   void go() {
     for (int i = 0; i < traffic_.steps / 16 && !(ledger_.stopped && random_.next() % 16 == 0); ++i) {
-      std::optional<soak::RandomShortage> shortage;
+      std::optional<RandomShortage> shortage;
       if (traffic_.shortages && random_.next() % 16 == 0) shortage.emplace(totals_, random_, 5);
       const std::int64_t failed_before = test::Shortage::failed_here();
       try {
@@ -298,7 +292,7 @@ class Relatives {
   Caller& caller_;
   Ledger& ledger_;
   const Traffic& traffic_;
-  soak::Totals& totals_;
+  Totals& totals_;
   Values& values_;
   const BatchExecutor& elsewhere_;
   Records& records_;  // of the values

@@ -2,9 +2,6 @@
 
 // Handles and ids of timers that have ended. They stay stale for ever.
 
-#include <deque>
-#include <vector>
-
 #include "tests/oracle/lane.h"
 
 namespace hwt::oracle {

@@ -1,10 +1,7 @@
 #include "tests/oracle/round.h"
 
-#include <deque>
-#include <optional>
-
+#include "tests/oracle/churn.h"
 #include "tests/oracle/host.h"
-#include "tests/oracle/passive.h"
 #include "tests/oracle/plans.h"
 #include "tests/oracle/relatives.h"
 #include "tests/oracle/relics.h"
@@ -14,10 +11,10 @@ namespace {
 
 class Round {
  public:
-  Round(std::uint64_t seed, soak::Totals& totals)
+  Round(std::uint64_t seed, bool soaks, Totals& totals)
       : totals_(totals),
         random_(seed),
-        setup_(random_),
+        setup_(random_, soaks),
         ledger_(kKinds[static_cast<int>(setup_.kind)], seed),
         executor_(setup_.executor),
         preemption_(seed) {
@@ -41,14 +38,14 @@ class Round {
     relics().check_ids(ledger_, caller_->timer());
     start_lanes();
     std::vector<Timeout> unprocessed;
-    if (setup_.end == End::Stop) {
-      watch(std::chrono::microseconds(random_.between(0, 100'000)));
-      unprocessed = stop();
-    }
+    watch(setup_.churns + (setup_.end == End::Stop ? std::chrono::microseconds(random_.between(0, 100'000)) : 0us));
+    if (setup_.end == End::Stop) unprocessed = stop();
+    churn_is_over_ = true;
     while (running_ != 0) watch(2ms);
     for (std::thread& thread : threads_) thread.join();
     if (setup_.end == End::Drain) {
       for (Lane& lane : lanes_) lane.cancel_all();
+      if (churn_) churn_->cancel_all();
       end_relatives();
       drain();
       wake_up();
@@ -71,6 +68,7 @@ class Round {
     exchange_.emplace();
     relics().keep(records_);
     for_each([](Record& record) { record.handle = Timeout(); });
+    if (churn_) churn_->drop_handles();
     host_.reset();
     relics().check_handles(ledger_);
     check_copies();
@@ -82,7 +80,7 @@ class Round {
 
   void start_lanes() {
     const std::size_t lanes = Setup::kLanes;
-    for (std::size_t i = 0; i < lanes; ++i) records_.emplace_back(setup_.traffic.steps);
+    for (std::size_t i = 0; i < lanes; ++i) records_.emplace_back(setup_.records);
     of_tasks_ = &records_.emplace_back(4'000);
     plans_.emplace(*caller_, setup_, totals_, records_, *of_tasks_);
     Records& of_short_lived = records_.emplace_back(4'000);
@@ -91,6 +89,11 @@ class Round {
                           static_cast<std::uint8_t>(i + 1));
     }
     for (Lane& lane : lanes_) start([&lane] { lane.go(); });
+    if (setup_.churns != 0ms) {
+      churn_.emplace(caller_->timer(), ledger_, totals_, setup_.traffic.ring, setup_.traffic.shortages,
+                     !setup_.is_exact());
+      for (std::size_t i = 0; i < Churn::kThreads; ++i) start([this, i] { churn_->go(i, churn_is_over_); });
+    }
     if (setup_.comes_and_goes) start([this, &of_short_lived] { come_and_go(of_short_lived); });
     if (!setup_.relatives) return;
     values_.emplace(caller_->timer(), [this](std::uint64_t, Value& value) {
@@ -139,10 +142,10 @@ class Round {
 
   void note(const std::exception_ptr& error) {
     ++errors_;
-    const soak::Source source = soak::source_of(error);
-    if (source == soak::Source::Task) ++thrown_seen_;
+    const Source source = source_of(error);
+    if (source == Source::Task) ++thrown_seen_;
     // A RepeatedTimer's next timeout may have been refused.
-    const bool known = source < soak::Source::Library || (source == soak::Source::Library && setup_.relatives);
+    const bool known = source < Source::Library || (source == Source::Library && setup_.relatives);
     ledger_.expect(known, "on_task_error gets what a task has thrown");
   }
 
@@ -159,6 +162,7 @@ class Round {
                          stats.rejected >= seen_.rejected && stats.max_lag >= seen_.max_lag,
                      "the counters only grow");
       seen_ = stats;
+      totals_.under_way = ledger_.operations + (churn_ ? churn_->operations() : 0);
       std::this_thread::sleep_for(200us);
     }
   }
@@ -167,7 +171,7 @@ class Round {
     ledger_.stopping = true;
     for (;;) {
       try {
-        std::optional<soak::RandomShortage> shortage;
+        std::optional<RandomShortage> shortage;
         if (setup_.traffic.shortages && random_.next() % 2 == 0) shortage.emplace(totals_, random_, 2);
         std::vector<Timeout> unprocessed = caller_->timer().stop();
         ledger_.stopped = true;
@@ -269,6 +273,11 @@ class Round {
       runs += record.runs;
       cancels += record.cancels;
     });
+    if (churn_) {
+      accepted += churn_->accepted();
+      runs += churn_->runs();
+      cancels += churn_->cancels();
+    }
     ledger_.expect(stats.pending == 0 && caller_->timer().pending_timeouts() == 0, "nothing is pending after stop()");
     ledger_.expect(stats.scheduled == stats.expired + stats.cancelled + stats.unprocessed, "stats() balances");
     ledger_.expect(stats.unprocessed == static_cast<std::int64_t>(returned), "stats().unprocessed");
@@ -303,7 +312,7 @@ class Round {
           record.copies == 0 || record.is_shared_task || (record.accepted && record.runs + record.cancels == 0),
           "each callable is destroyed", &record);
     });
-    std::int64_t unknown = 0;
+    std::int64_t unknown = churn_ ? churn_->check_ends(setup_.is_exact()) : 0;
     for_each_of(records_, [&](const Record& record) { unknown += record.accepted && !record.has_ended() ? 1 : 0; });
     ledger_.expect(unknown <= others, "no more timeouts were dropped than that");
   }
@@ -320,6 +329,7 @@ class Round {
   /// When all handles and the timer are gone.
   void check_copies() {
     for_each([this](const Record& record) { ledger_.expect(record.copies == 0, "each task is destroyed", &record); });
+    if (churn_) churn_->check_lives();
   }
 
   void add_up(const TimerStats& stats) {
@@ -331,18 +341,20 @@ class Round {
     totals_.task_errors += errors_;
     totals_.dropped += executor_.dropped();
     totals_.latest_ns = std::max(totals_.latest_ns.load(), stats.max_lag.count());
-    totals_.others += ledger_.operations - stats.scheduled - stats.cancelled;
+    totals_.calls += ledger_.operations;
+    totals_.churned += churn_ ? churn_->operations() : 0;
+    totals_.under_way = 0;
     ++totals_.rounds;
   }
 
-  soak::Totals& totals_;
+  Totals& totals_;
   perf::Random random_;
   Setup setup_;
   Ledger ledger_;
   std::atomic<std::int64_t> errors_{0};
   std::atomic<std::int64_t> thrown_seen_{0};
   TimerStats seen_;
-  soak::Executor executor_;
+  Executor executor_;
   std::optional<test::JobThread> job_thread_{std::in_place, 4};
   BatchExecutor elsewhere_{job_thread_->executor()};
   Preemption preemption_;
@@ -356,6 +368,8 @@ class Round {
   std::optional<Caller> caller_;
   std::optional<Plans> plans_;
   std::deque<Lane> lanes_;
+  std::optional<Churn> churn_;
+  std::atomic<bool> churn_is_over_{false};
   std::optional<Values> values_;
   std::deque<Relatives> relatives_;
   std::atomic<int> running_{0};
@@ -364,11 +378,11 @@ class Round {
 
 }  // namespace
 
-void run_round(std::uint64_t seed, soak::Totals& totals) {
-  Round(seed, totals).go();
-  totals.others += Passive(seed).go();
+void run_round(std::uint64_t seed, bool soaks, Totals& totals) {
+  Round(seed, soaks, totals).go();
+  totals.heap_at_rest = test::bytes_in_use.load();
   constexpr std::int64_t kLittle = 64 << 10;  // of the library, for all timers, and of the relics
-  Ledger("any", seed).expect(test::bytes_in_use <= kLittle, "a timer leaves no memory behind");
+  Ledger("any", seed).expect(totals.heap_at_rest <= kLittle, "a timer leaves no memory behind");
 }
 
 }  // namespace hwt::oracle

@@ -5,19 +5,21 @@
 #include <atomic>
 #include <cstdint>
 
-namespace hwt::soak {
+namespace hwt::oracle {
 
 using Count = std::atomic<std::int64_t>;
 
 /// relaxed or not, nothing is handed over by these.
 struct Totals {
   // Operations.
-  Count scheduled{0};
-  Count cancelled{0};
+  Count calls{0};    // each is in the record of its timeout
+  Count churned{0};  // other calls
   Count expired{0};
-  Count others{0};  // other calls
+  Count under_way{0};  // calls of the present round
 
   // What else has happened.
+  Count scheduled{0};
+  Count cancelled{0};
   Count rounds{0};
   Count refused{0};
   Count unprocessed{0};
@@ -28,15 +30,10 @@ struct Totals {
   Count heap_at_rest{0};  // bytes that new has given and that are in use between two rounds
   Count latest_ns{0};     // how late a timeout was at most
 
-  // What must not happen.
-  Count early{0};
-  Count lost{0};   // or doubled
-  Count wrong{0};  // everything else
-
   std::atomic<bool> over{false};  // set by the supervisor: the round that is under way is the last
 
-  std::int64_t operations() const { return scheduled + cancelled + expired + others; }
+  std::int64_t operations() const { return calls + churned + expired + under_way; }
 };
 static_assert(Count::is_always_lock_free);
 
-}  // namespace hwt::soak
+}  // namespace hwt::oracle

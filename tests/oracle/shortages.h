@@ -4,10 +4,10 @@
 #include <optional>
 
 #include "perf/random.h"
-#include "tests/soak/totals.h"
+#include "tests/oracle/totals.h"
 #include "tests/support/allocation_hook.h"
 
-namespace hwt::soak {
+namespace hwt::oracle {
 
 /// Lets a few of this thread's next allocations fail, while it lives.
 class RandomShortage {
@@ -30,4 +30,4 @@ inline void strike_this_thread(Totals& totals, perf::Random& random) {
   shortage.emplace(totals, random, 20);
 }
 
-}  // namespace hwt::soak
+}  // namespace hwt::oracle

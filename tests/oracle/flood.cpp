@@ -23,7 +23,7 @@
 #include "perf/random.h"
 #include "tests/support/floods.h"
 
-namespace hwt::soak {
+namespace hwt::oracle {
 namespace {
 
 using namespace std::chrono_literals;
@@ -230,7 +230,7 @@ bool run_floods(std::chrono::seconds length) {
 }
 
 }  // namespace
-}  // namespace hwt::soak
+}  // namespace hwt::oracle
 
 int main(int argc, char** argv) {
   long seconds = 0;
@@ -240,7 +240,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: flood SECONDS\n");
     return 2;
   }
-  const bool kept = hwt::soak::run_floods(std::chrono::seconds(seconds));
+  const bool kept = hwt::oracle::run_floods(std::chrono::seconds(seconds));
   std::printf("%s\n", kept ? "all bounds were kept" : "a bound was broken");
   return kept ? 0 : 1;
 }

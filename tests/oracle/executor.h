@@ -11,7 +11,7 @@
 #include "perf/random.h"
 #include "tests/support/job_thread.h"
 
-namespace hwt::soak {
+namespace hwt::oracle {
 
 /// An Options::executor with a thread of its own, which may be late, or one with faults.
 class Executor {
@@ -72,4 +72,4 @@ inline Source source_of(const std::exception_ptr& error) {
   }
 }
 
-}  // namespace hwt::soak
+}  // namespace hwt::oracle

@@ -1,5 +1,6 @@
-#include "tests/soak/supervisor.h"
+#include "tests/oracle/supervisor.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -13,15 +14,16 @@
 #include <fstream>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "perf/random.h"
-#include "tests/soak/round.h"
-#include "tests/soak/totals.h"
+#include "tests/oracle/round.h"
+#include "tests/oracle/totals.h"
 
-namespace hwt::soak {
+namespace hwt::oracle {
 namespace {
 
 using namespace std::chrono_literals;
@@ -37,10 +39,17 @@ Totals* shared_totals() {
 }
 
 /// The process under load. It does not outlive its supervisor, which might have stopped it.
-[[noreturn]] void work(Totals& totals, pid_t supervisor) {
+[[noreturn]] void work(std::uint64_t seed, Totals& totals, pid_t supervisor) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != supervisor) _exit(1);
-  for (std::uint64_t number = 1; !totals.over; ++number) run_round(number, totals);
+  setpriority(PRIO_PROCESS, 0, 19);  // others come first
+  // Unless a program sets its trim threshold, glibc raises it when a large block is freed. Then the heap of each thread
+  // would keep its free end, which malloc_trim() leaves.
+  mallopt(M_TRIM_THRESHOLD, 128 << 10);
+  for (; !totals.over; ++seed) {
+    run_round(seed, true, totals);
+    malloc_trim(0);  // free memory must not hide used memory
+  }
   std::fflush(stdout);
   _exit(0);
 }
@@ -54,12 +63,13 @@ struct Sample {
 
 class Supervisor {
  public:
-  Supervisor(std::chrono::seconds length, const std::string& samples)
-      : length_(length), look_(std::clamp<steady_clock::duration>(length_ / 900, 250ms, 5s)) {
-    if (samples.empty()) return;
-    csv_.open(samples);
+  Supervisor(std::uint64_t seed, std::chrono::seconds length, const char* samples)
+      : seed_(seed),
+        length_(length),
+        look_(std::clamp<steady_clock::duration>(length_ / 900, 250ms, 5s)),
+        csv_(samples) {
     csv_ << "seconds,operations,resident_bytes,heap_at_rest_bytes\n" << std::flush;
-    if (!csv_) throw std::runtime_error("cannot write: " + samples);
+    if (!csv_) throw std::runtime_error(std::string("cannot write: ") + samples);
   }
 
   bool run() {
@@ -67,7 +77,7 @@ class Supervisor {
     const pid_t self = getpid();
     child_ = fork();
     if (child_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
-    if (child_ == 0) work(totals_, self);
+    if (child_ == 0) work(seed_, totals_, self);
     const auto begin = steady_clock::now();
     auto next_look = begin;
     auto next_stall = begin + 1s;
@@ -147,12 +157,9 @@ class Supervisor {
     line("failed allocations", totals_.failed_allocations);
     std::printf("  %-20s %13.0f ms\n", "latest", static_cast<double>(totals_.latest_ns) / 1e6);
     const bool flat = report_memory();
-    line("early", totals_.early);
-    line("lost or doubled", totals_.lost);
-    line("otherwise wrong", totals_.wrong);
     const bool ended_well = WIFEXITED(status_) && WEXITSTATUS(status_) == 0;
     if (!ended_well) std::printf("the process under load has failed: wait status %d\n", status_);
-    return ended_well && flat && totals_.early == 0 && totals_.lost == 0 && totals_.wrong == 0;
+    return ended_well && flat;
   }
 
   /// The second quarter is held against the last: in the first, everything has yet to grow to its size.
@@ -175,6 +182,7 @@ class Supervisor {
     return after <= before + kNoise;
   }
 
+  const std::uint64_t seed_;
   const std::chrono::seconds length_;
   const steady_clock::duration look_;
   Totals& totals_ = *shared_totals();
@@ -192,6 +200,8 @@ class Supervisor {
 
 }  // namespace
 
-bool supervise(std::chrono::seconds length, const std::string& samples) { return Supervisor(length, samples).run(); }
+bool supervise(std::uint64_t seed, std::chrono::seconds length, const char* samples) {
+  return Supervisor(seed, length, samples).run();
+}
 
-}  // namespace hwt::soak
+}  // namespace hwt::oracle
