@@ -87,30 +87,6 @@ TEST(FirstUse, OfManyTimersInTurnFindsEachProducerAgain) {
   for (const auto& timer : timers) EXPECT_LE(producers_of(*timer), 2);
 }
 
-TEST(ThreadEnd, MayComeAfterThatOfTheTimerOrBeforeOrAtOnce) {
-  constexpr int kThreads = 4;
-  constexpr int kRounds = kSanitized ? 200 : 1000;
-  const auto rounds = [&](int count) {
-    for (int round = 0; round < count; ++round) {
-      auto timer = std::make_unique<HashedWheelTimer>(1ms);
-      auto stays = std::make_unique<HashedWheelTimer>(1ms);
-      Barrier done(kThreads + 1);
-      auto threads = start_threads(kThreads, [&](int i) {
-        use(*timer);
-        if (i % 2 == 0) use(*stays);
-        done.arrive_and_wait();
-      });
-      done.arrive_and_wait();
-      timer.reset();
-      for (int i = 0; i < 2; ++i) use_by_new_thread(*stays);  // they take over from others
-    }
-  };
-  rounds(10);
-  const std::int64_t before = bytes_in_use;
-  rounds(kRounds);
-  EXPECT_LT(bytes_in_use - before, kRounds * 8) << "seats are left over";
-}
-
 #if !defined(_WIN32)
 /// Uses a timer when a thread ends, several times.
 struct Late {
@@ -233,37 +209,6 @@ TEST(SeatTable, GivesSeatsOfCoresThatHaveGoneBackWhenItIsFull) {
   std::size_t left = 0;
   for (std::size_t i = 0; i < kCores; ++i) left += table.find(i + 1) != nullptr ? 1 : 0;
   EXPECT_LE(left, 4u) << "of one core that is there and 999 that are gone";
-}
-
-/// Each thread schedules on timers in random order, and some of them are destroyed meanwhile. A thread that used the
-/// part of another timer would corrupt it, or count there.
-TEST(SeatTable, AThreadUsesManyTimersInAnyOrder) {
-  constexpr int kThreads = 3;
-  constexpr std::size_t kTimers = 50;
-  std::array<std::vector<std::unique_ptr<ManualTimer>>, kThreads> own;
-  std::vector<std::unique_ptr<ManualTimer>> shared;
-  for (std::size_t i = 0; i < kTimers; ++i) shared.push_back(std::make_unique<ManualTimer>());
-  std::array<std::array<std::int64_t, kTimers>, kThreads> scheduled{};
-  run_together(kThreads, [&](int thread) {
-    std::mt19937 random(static_cast<std::uint32_t>(thread));
-    auto& timers = own[static_cast<std::size_t>(thread)];
-    auto& counts = scheduled[static_cast<std::size_t>(thread)];
-    for (int i = 0; i < 20'000; ++i) {
-      const std::size_t at = random() % kTimers;
-      shared[at]->new_timeout([] {}, 1s);
-      ++counts[at];
-      if (timers.size() < kTimers) timers.push_back(std::make_unique<ManualTimer>());
-      std::unique_ptr<ManualTimer>& one = timers[random() % timers.size()];
-      EXPECT_TRUE(one->new_timeout([] {}, 1s).cancel());
-      if (random() % 4 == 0) one = std::make_unique<ManualTimer>();
-    }
-  });
-  for (std::size_t i = 0; i < kTimers; ++i) {
-    std::int64_t expected = 0;
-    for (const auto& counts : scheduled) expected += counts[i];
-    EXPECT_EQ(shared[i]->pending_timeouts(), expected);
-    EXPECT_EQ(shared[i]->stats().scheduled, expected);
-  }
 }
 
 }  // namespace
