@@ -894,16 +894,6 @@ TEST(WithoutMemory, AnIdThatCannotBeQueuedIsRefusedAndItsNodeIsUsedAgain) {
   EXPECT_EQ(timer.stop().size(), static_cast<std::size_t>(added));
 }
 
-TEST(WithoutMemory, ThoseThatAreCancelledMakeRoomForNewOnes) {
-  ManualTimer timer;
-  std::vector<TimeoutId> ids;
-  for (int i = 0; i < 256; ++i) ids.push_back(timer.add([] {}, kFar));
-  const Shortage shortage(0, Shortage::kAll);
-  EXPECT_FALSE(timer.try_add([] {}, kFar));
-  for (const TimeoutId id : ids) timer.cancel(id);
-  EXPECT_TRUE(timer.try_add([] {}, kFar));
-}
-
 TEST(WithoutMemory, ALoopIsToComeBackAtOnceForTasksThatAreLeft) {
   int ran = 0;
   LoopTimer timer(1ms);

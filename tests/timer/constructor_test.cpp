@@ -215,7 +215,7 @@ TEST(ThreadFactory, IsCalledOnceAndNotBeforeATimeoutOrStart) {
     EXPECT_TRUE(workers.wait_until_ended());
   }
   CountingFactory unused;
-  HashedWheelTimer{{.thread_factory = unused.factory()}};
+  HashedWheelTimer{{.thread_factory = unused.factory()}}.stop();
   EXPECT_EQ(unused.calls(), 0);
 }
 

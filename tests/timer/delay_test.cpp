@@ -106,14 +106,6 @@ TEST(Delay, TakesCountsOf128Bits) {
 }
 #endif
 
-TEST(Delay, PassesThroughAFunctionOfTheUser) {
-  const auto retry_in = [](Timer& timer, Delay delay) { return timer.new_timeout([] {}, delay); };
-  ManualTimer timer;
-  EXPECT_EQ(retry_in(timer, 250ms).deadline(), timer.now() + 250ms);
-  EXPECT_EQ(retry_in(timer, 0.5s).deadline(), timer.now() + 500ms);
-  EXPECT_THROW(retry_in(timer, duration<double>(kNan)), std::invalid_argument);
-}
-
 void free_function() {}
 
 TEST(Delay, FindsTheRightOverloadForEachTask) {

@@ -43,17 +43,6 @@ TEST(Start, TheWorkerHasAName) {
   EXPECT_EQ(name, "hwt-worker");
 }
 
-TEST(Stop, BeforeStart) {
-  CountingFactory workers;
-  HashedWheelTimer timer{{.thread_factory = workers.factory()}};
-  EXPECT_TRUE(timer.stop().empty());
-  EXPECT_THROW(timer.start(), IllegalState);
-  EXPECT_THROW(timer.new_timeout([] {}, 0ms), IllegalState);
-  EXPECT_THROW(timer.new_timeout(std::make_shared<RecordingTask>(), 0ms), IllegalState);
-  EXPECT_FALSE(timer.try_new_timeout([] {}, 0ms));
-  EXPECT_EQ(workers.calls(), 0);
-}
-
 TEST(Stop, ConcurrentlyAllWaitAndOneGetsTheSet) {
   constexpr std::size_t kStoppers = 4;
   std::array<std::vector<Timeout>, kStoppers> results;

@@ -424,7 +424,7 @@ TEST(Promise13, HandlesOutliveTheTimer) {
 
 // Promise 14: Short-lived threads cost no more than long ones, because the next thread takes over the resources of one
 // that ended.
-// Also tests/timer/first_use_test.cpp: FirstUse.TakesOverAllThatThreadsHaveLeft, ThreadEnd.IsNotTheLastUse
+// Also tests/timer/wait_test.cpp: FirstUse.TakesOverAllThatThreadsHaveLeft, ThreadEnd.IsNotTheLastUse
 // Also tests/timer/load_test.cpp: Withdraw.ThreadsEndWithWithdrawnTimeouts
 
 TEST(Promise14, ShortLivedThreadsLeaveNothingBehind) {

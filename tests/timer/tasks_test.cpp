@@ -63,14 +63,6 @@ TEST(Cancelled, RunsForACancelThatStopOvertakes) {
   EXPECT_EQ(task.use_count(), 1);
 }
 
-TEST(Cancelled, MaySchedule) {
-  Latch ran;
-  HashedWheelTimer timer(1ms);
-  const auto schedule = [&](Timeout& self) { self.timer()->new_timeout([&] { ran.count_down(); }, 0ms); };
-  timer.new_timeout(on_cancelled(schedule), kFar).cancel();
-  EXPECT_TRUE(ran.wait());
-}
-
 TEST(Executor, ReceivesTasksAndNotCancellations) {
   JobQueue jobs;
   const auto cancelled = std::make_shared<RecordingTask>();
@@ -155,26 +147,6 @@ TEST(Errors, FromCancelledDuringStopOrTheDestructorReachTheHandler) {
     }
     EXPECT_EQ(log.errors(), std::vector<std::string>(3, "in cancelled()"));
   }
-}
-
-/// Returns the text that a timer without a handler writes to stderr about `count` tasks.
-template <class Task>
-std::string lines_about(int count, Task task) {
-  testing::internal::CaptureStderr();
-  HashedWheelTimer timer(1ms);
-  for (int i = 0; i < count; ++i) timer.new_timeout(task, 0ms);
-  EXPECT_TRUE(eventually([&] { return timer.stats().task_errors == count; }));
-  EXPECT_TRUE(ran_in_task(timer, [] {}));
-  return testing::internal::GetCapturedStderr();
-}
-
-TEST(Errors, WithoutAHandlerTheyAreOneLineASecondOnStderr) {
-  const auto before = steady_clock::now();
-  const std::string text = lines_about(50, [] { throw std::runtime_error("unhandled"); });
-  const auto seconds = std::chrono::ceil<std::chrono::seconds>(steady_clock::now() - before).count();
-  EXPECT_TRUE(contains(text, "unhandled")) << text;
-  EXPECT_GE(count_of(text, "\n"), 1) << text;
-  EXPECT_LE(count_of(text, "\n"), seconds) << text;
 }
 
 #if defined(__GLIBC__)

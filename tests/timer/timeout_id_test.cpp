@@ -261,21 +261,6 @@ TYPED_TEST(IdOnThreads, CancelDoesNotWaitForTheTaskAndCancelAndWaitDoes) {
   EXPECT_TRUE(story.ran);
 }
 
-/// The producer cancels a timeout that is still in its inbox, and another thread waits for that.
-TYPED_TEST(IdOnThreads, CancelAndWaitWaitsForACallableThatACancelDestroys) {
-  Story story(In::Destructor);
-  const auto timer = make_timer<TypeParam>();
-  const TimeoutId id = timer->add(Actor(story), kFar);
-  std::jthread waiter([&] {
-    EXPECT_TRUE(story.hold.wait_until_entered());
-    EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
-    std::jthread releaser([&] { story.hold.let_go(); });
-    EXPECT_EQ(timer->cancel_and_wait(id), CancelResult::Gone);
-    EXPECT_TRUE(story.destroyed);
-  });
-  EXPECT_EQ(timer->cancel(id), CancelResult::Cancelled);
-}
-
 TYPED_TEST(IdOnThreads, ATaskInAnExecutorIsRunningUntilItIsDisarmed) {
   JobQueue queue;
   std::atomic<int> runs = 0;
