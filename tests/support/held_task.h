@@ -9,14 +9,14 @@ namespace hwt::test {
 /// The part of a callable that holds its thread.
 enum class In { Nothing, Run, Destructor };
 
-/// The fate of one callable. The flags are not atomic, so that ThreadSanitizer reports a reader that has not waited.
+/// The fate of one callable. The counts are not atomic, so that ThreadSanitizer reports a reader that has not waited.
 struct Story {
   explicit Story(In held_in = In::Nothing) : held(held_in) {}
 
   const In held;
   Hold hold;
-  bool ran = false;        // its run has ended
-  bool destroyed = false;  // its destructor has ended
+  int ran = 0;        // how many runs have ended
+  int destroyed = 0;  // how many destructors have ended
 };
 
 /// A callable with a story, which says where it holds its thread.
@@ -28,12 +28,12 @@ class Actor {
   ~Actor() {
     if (story_ == nullptr) return;
     if (story_->held == In::Destructor) story_->hold();
-    story_->destroyed = true;
+    ++story_->destroyed;
   }
 
   void operator()() {
     if (story_->held == In::Run) story_->hold();
-    story_->ran = true;
+    ++story_->ran;
   }
 
  private:

@@ -209,7 +209,7 @@ TYPED_TEST(Conformance, TasksThatScheduleThemselvesInThePastLetTimePass) {
   EXPECT_LE(runs, (timer->now() - before) / Rig<TypeParam>::kTick + 2) << "no more than once in a tick";
 }
 
-TYPED_TEST(Conformance, ReschedulingToADeadlineHoldsLaterEarlierAndForNever) {
+TYPED_TEST(Conformance, ANewDeadlineHoldsLaterEarlierAndForNeverAndLetsTheTimeoutBeCancelled) {
   std::atomic<int> runs = 0;
   std::atomic<int> early = 0;
   const auto task = [&](Timeout& self) {
@@ -217,7 +217,7 @@ TYPED_TEST(Conformance, ReschedulingToADeadlineHoldsLaterEarlierAndForNever) {
     if (self.timer()->now() < self.deadline()) ++early;
   };
   Rig<TypeParam> timer;
-  for (const bool in_the_wheel : {false, true}) {
+  for (const auto& [in_the_wheel, by_delay] : {std::pair(false, false), {false, true}, {true, false}, {true, true}}) {
     runs = 0;
     Timeout never = timer->new_timeout(task, timer->now() + 1h);
     Timeout earlier = timer->new_timeout(task, Time::max());
@@ -225,11 +225,12 @@ TYPED_TEST(Conformance, ReschedulingToADeadlineHoldsLaterEarlierAndForNever) {
     Timeout later = timer->new_timeout(task, timer->now() + 1h);
     if (in_the_wheel) timer.settle();
     const Time deadline = timer->now() + 60ms;
+    const auto near = [&] { return by_delay ? When(deadline - timer->now()) : When(deadline); };
     EXPECT_TRUE(never.reschedule(Time::max()));
-    EXPECT_TRUE(earlier.reschedule(deadline));
+    EXPECT_TRUE(earlier.reschedule(near()));
     EXPECT_TRUE(later.reschedule(later.deadline() + 1h));
     static_cast<void>(same.reschedule(same.deadline()));  // false if this thread was held up
-    EXPECT_TRUE(later.reschedule(deadline));
+    EXPECT_TRUE(later.reschedule(near()));
     EXPECT_TRUE(timer.until([&] { return earlier.is_expired() && later.is_expired() && same.is_expired(); }));
     EXPECT_GE(timer->now(), deadline);
     timer.settle();
@@ -237,27 +238,10 @@ TYPED_TEST(Conformance, ReschedulingToADeadlineHoldsLaterEarlierAndForNever) {
     EXPECT_FALSE(earlier.reschedule(Time::max()));
     EXPECT_TRUE(never.cancel());
     EXPECT_FALSE(never.reschedule(Time::min()));
+    EXPECT_EQ(never.deadline(), Time::max());
   }
   EXPECT_EQ(early, 0);
   EXPECT_FALSE(Timeout().reschedule(Time::max()));
-}
-
-TYPED_TEST(Conformance, FarTimeoutsOfAllSpansStayPending) {
-  std::atomic<int> ran = 0;
-  Rig<TypeParam> timer;
-  std::vector<Timeout> timeouts;
-  for (nanoseconds delay = 1h; delay < nanoseconds::max() / 2; delay *= 2) {
-    timeouts.push_back(timer->new_timeout([&] { ++ran; }, delay));
-  }
-  const auto count = static_cast<std::int64_t>(timeouts.size());
-  timer.settle();
-  EXPECT_EQ(timer->pending_timeouts(), count);
-  EXPECT_TRUE(timeouts.front().cancel());
-  EXPECT_TRUE(timeouts.back().cancel());
-  timer.settle();
-  EXPECT_EQ(timer->pending_timeouts(), count - 2);
-  EXPECT_EQ(timer->stop().size(), static_cast<std::size_t>(count - 2));
-  EXPECT_EQ(ran, 0);
 }
 
 TYPED_TEST(Conformance, CancelIsTrueOnceAndThenTheTaskNeverRuns) {
@@ -310,150 +294,6 @@ TYPED_TEST(Conformance, AnExpiredTimeoutCannotBeCancelledOrMoved) {
   EXPECT_EQ(timeout.deadline(), deadline);
 }
 
-TYPED_TEST(Conformance, ACancelledCallableIsDestroyedInCancel) {
-  const auto captured = std::make_shared<int>(1);
-  Rig<TypeParam> timer;
-  for (const bool in_the_wheel : {false, true}) {
-    Timeout timeout = timer->new_timeout([captured] {}, kFar);
-    Timeout boxed = timer->new_timeout([captured, large = std::array<char, 200>()] { static_cast<void>(large); }, kFar);
-    if (in_the_wheel) timer.settle();
-    EXPECT_EQ(captured.use_count(), 3);
-    EXPECT_TRUE(timeout.cancel());
-    EXPECT_EQ(captured.use_count(), 2);
-    EXPECT_TRUE(boxed.cancel());
-    EXPECT_EQ(captured.use_count(), 1);
-  }
-}
-
-TYPED_TEST(Conformance, MoveOnlyCallablesRunAndAreDestroyed) {
-  std::atomic<int> sum = 0;
-  std::weak_ptr<int> watch;
-  Rig<TypeParam> timer;
-  {
-    auto number = std::make_shared<int>(42);
-    watch = number;
-    auto owned = std::make_unique<std::shared_ptr<int>>(std::move(number));
-    timer->new_timeout([&sum, owned = std::move(owned)] { sum += **owned; }, 1ms);
-  }
-  EXPECT_TRUE(timer.until([&] { return sum == 42; }));
-  EXPECT_TRUE(timer.until([&] { return watch.expired(); }));
-}
-
-TYPED_TEST(Conformance, ASharedTaskRunsOrIsToldOfItsCancel) {
-  const auto runs = std::make_shared<RecordingTask>();
-  const auto cancelled = std::make_shared<RecordingTask>();
-  Rig<TypeParam> timer;
-  const Timeout first = timer->new_timeout(runs, 2ms);
-  EXPECT_EQ(&first.task(), runs.get());
-  Timeout second = timer->new_timeout(cancelled, kFar);
-  const Timeout again = timer->new_timeout(cancelled, kFar);
-  EXPECT_NE(second, again);
-  EXPECT_EQ(&second.task(), &again.task());
-  timer.settle();
-  EXPECT_TRUE(second.cancel());
-  EXPECT_FALSE(again.is_cancelled());
-  EXPECT_TRUE(timer.until([&] { return runs->runs == 1 && cancelled->cancellations == 1; }));
-  timer.settle();
-  EXPECT_EQ(runs->runs, 1);
-  EXPECT_EQ(runs->cancellations, 0);
-  EXPECT_EQ(cancelled->runs, 0);
-  EXPECT_EQ(cancelled->cancellations, 1);
-}
-
-TYPED_TEST(Conformance, ALaterDeadlineHoldsAndTheTaskRunsOnce) {
-  std::atomic<int> runs = 0;
-  std::atomic<int> early = 0;
-  Rig<TypeParam> timer;
-  for (const bool in_the_wheel : {false, true}) {
-    Timeout timeout;
-    Time before;
-    bool moved = false;
-    for (int attempt = 0; attempt < 100 && !moved; ++attempt) {
-      timer.settle();  // a task that ran before this thread moved it has been counted
-      runs = 0;
-      timeout = after(*timer, 40ms, [&](Timeout& self) {
-        ++runs;
-        // If this thread moves the timeout too late, deadline() shows the new one until the call takes it back.
-        const Time now = timer->now();
-        if (now < self.deadline() && !eventually([&] { return now >= self.deadline(); })) ++early;
-      });
-      if (in_the_wheel) timer.settle();
-      before = timer->now();
-      moved = timeout.reschedule(90ms);
-    }
-    ASSERT_TRUE(moved);
-    EXPECT_GE(timeout.deadline(), before + 90ms);
-    EXPECT_TRUE(timer.until([&] { return runs != 0; }));
-    EXPECT_GE(timer->now(), before + 90ms);
-    timer.settle();
-    EXPECT_EQ(runs, 1);
-  }
-  EXPECT_EQ(early, 0);
-}
-
-TYPED_TEST(Conformance, AnEarlierDeadlineCountsFromTheNextTick) {
-  std::atomic<int> runs = 0;
-  Rig<TypeParam> timer;
-  for (const bool in_the_wheel : {false, true}) {
-    Timeout timeout = timer->new_timeout([&] { ++runs; }, kFar);
-    if (in_the_wheel) timer.settle();
-    const auto before = timer->now();
-    const int ran = runs;
-    EXPECT_TRUE(timeout.reschedule(20ms));
-    EXPECT_TRUE(timer.until([&] { return runs == ran + 1; }));
-    EXPECT_GE(timer->now(), before + 20ms);
-    EXPECT_FALSE(timeout.reschedule(1ms));
-  }
-}
-
-TYPED_TEST(Conformance, AMovedTimeoutCanBeCancelled) {
-  std::atomic<int> runs = 0;
-  int too_late = 0;  // where this thread was held up until the task had run
-  Rig<TypeParam> timer;
-  for (const bool in_the_wheel : {false, true}) {
-    for (const nanoseconds first : {nanoseconds(kFar), nanoseconds(500ms)}) {
-      for (const nanoseconds then : {nanoseconds(10ms), nanoseconds(2 * kFar)}) {
-        Timeout timeout = timer->new_timeout([&] { ++runs; }, first);
-        if (in_the_wheel) timer.settle();
-        const bool moved = timeout.reschedule(then);
-        const Time deadline = timeout.deadline();
-        const bool cancelled = timeout.cancel();
-        EXPECT_TRUE(!cancelled || moved);
-        EXPECT_NE(cancelled, timeout.is_expired());
-        too_late += cancelled ? 0 : 1;
-        EXPECT_FALSE(timeout.reschedule(1ms) || timeout.reschedule(3 * kFar));
-        EXPECT_EQ(timeout.deadline(), deadline);
-        EXPECT_FALSE(timeout.cancel());
-      }
-    }
-  }
-  timer.pass(20ms);
-  timer.settle();
-  EXPECT_EQ(timer->pending_timeouts(), 0);
-  EXPECT_EQ(timer->stats().cancelled, 8 - too_late);
-  EXPECT_EQ(runs, too_late);
-}
-
-TYPED_TEST(Conformance, TasksScheduleCancelAndMoveOthers) {
-  std::atomic<int> chained = 0;
-  std::atomic<int> other_ran = 0;
-  std::atomic<int> moved_ran = 0;
-  Rig<TypeParam> timer;
-  Timeout other = timer->new_timeout([&] { ++other_ran; }, kFar);
-  Timeout moved = timer->new_timeout([&] { ++moved_ran; }, kFar);
-  std::function<void()> chain = [&] {
-    if (++chained < 10) timer->new_timeout(chain, 1ms);
-    if (chained == 5) {
-      EXPECT_TRUE(other.cancel());
-      EXPECT_TRUE(moved.reschedule(1ms));
-    }
-  };
-  timer->new_timeout(chain, 1ms);
-  EXPECT_TRUE(timer.until([&] { return chained == 10 && moved_ran == 1; }));
-  EXPECT_EQ(other_ran, 0);
-  EXPECT_EQ(timer->pending_timeouts(), 0);
-}
-
 TYPED_TEST(Conformance, ExceptionsReachTheHandlerAndTheTimerGoesOn) {
   std::atomic<int> errors = 0;
   std::atomic<int> runs = 0;
@@ -500,21 +340,6 @@ TYPED_TEST(Conformance, BadArgumentsAreRefusedAndNothingIsPending) {
     EXPECT_EQ(timeout.deadline(), far);
   }
   EXPECT_EQ(timer->pending_timeouts(), 0);
-}
-
-struct ThrowsWhenCopied {
-  ThrowsWhenCopied() = default;
-  ThrowsWhenCopied(const ThrowsWhenCopied&) { throw std::logic_error("copied"); }
-  ThrowsWhenCopied& operator=(const ThrowsWhenCopied&) = delete;
-  void operator()() const {}
-};
-
-TYPED_TEST(Conformance, ACallableThatCannotBeCopiedLeavesNothingBehind) {
-  Rig<TypeParam> timer;
-  const ThrowsWhenCopied callable;
-  EXPECT_EQ(message_of<std::logic_error>([&] { timer->new_timeout(callable, 1ms); }), "copied");
-  EXPECT_EQ(timer->pending_timeouts(), 0);
-  EXPECT_TRUE(timer->stop().empty());
 }
 
 TYPED_TEST(Conformance, StopReturnsPendingTimeoutsCancelledAndRefusesFromThenOn) {
@@ -612,31 +437,11 @@ TYPED_TEST(Conformance, StopInsideATaskIsRefused) {
   timer->new_timeout([] {}, 1ms);
 }
 
-TYPED_TEST(Conformance, HandlesOutliveTheTimer) {
-  Timeout pending;
-  Timeout expired;
-  {
-    std::atomic<bool> done = false;
-    Rig<TypeParam> timer;
-    pending = timer->new_timeout([] {}, kFar);
-    expired = timer->new_timeout([&] { done = true; }, 0ms);
-    EXPECT_EQ(pending.timer(), &*timer);
-    EXPECT_TRUE(timer.until([&] { return done.load(); }));
-  }
-  EXPECT_TRUE(pending.is_cancelled());
-  EXPECT_TRUE(expired.is_expired());
-  EXPECT_EQ(pending.timer(), nullptr);
-  EXPECT_FALSE(pending.cancel());
-  EXPECT_FALSE(pending.reschedule(1ms) || pending.reschedule(2 * kFar) || expired.reschedule(1ms));
-}
-
 TYPED_TEST(Conformance, EveryTimeoutHasExactlyOneFate) {
   constexpr int kThreads = 3;
   constexpr int kPerThread = 4000;
-  std::array<std::vector<std::unique_ptr<std::atomic<int>>>, kThreads> fates;
-  for (auto& of_thread : fates) {
-    for (int i = 0; i < kPerThread; ++i) of_thread.push_back(std::make_unique<std::atomic<int>>(0));
-  }
+  std::array<std::vector<std::atomic<int>>, kThreads> fates;
+  for (auto& of_thread : fates) of_thread = std::vector<std::atomic<int>>(kPerThread);
   Rig<TypeParam> timer;
   std::atomic<int> producing = kThreads;
   std::atomic<int> early = 0;
@@ -646,41 +451,28 @@ TYPED_TEST(Conformance, EveryTimeoutHasExactlyOneFate) {
     run_together(kThreads, [&](int thread) {
       std::mt19937 random(static_cast<std::uint32_t>(thread));
       std::vector<std::pair<Timeout, std::atomic<int>*>> mine;
-      for (auto& fate_of : fates[static_cast<std::size_t>(thread)]) {
-        std::atomic<int>* const fate = fate_of.get();
-        const auto task = [&, fate](Timeout& self) {
+      for (std::atomic<int>& fate : fates[static_cast<std::size_t>(thread)]) {
+        const auto task = [&](Timeout& self) {
           // If its thread moves the timeout too late, deadline() shows the new deadline until the call takes it back.
           const Time now = timer->now();
           if (now < self.deadline() && !eventually([&] { return now >= self.deadline(); })) ++early;
-          ++*fate;
+          ++fate;
           ++expired;
         };
         const nanoseconds delay = random() % 8 == 0 ? nanoseconds(kFar) : nanoseconds(random() % 8'000'000);
         mine.emplace_back(
             random() % 2 == 0 ? timer->new_timeout(task, delay) : timer->new_timeout(task, timer->now() + delay - 2ms),
-            fate);
+            &fate);
         auto& [timeout, its_fate] = mine[random() % mine.size()];
-        switch (random() % 6) {
-          case 0:
-            if (timeout.cancel()) {
-              ++*its_fate;
-              ++cancelled;
-            }
-            break;
-          case 1:
-            timeout.reschedule(nanoseconds(random() % 8'000'000));
-            break;
-          case 2:
-            timeout.reschedule(kFar);
-            break;
-          case 3:
-            timeout.reschedule(timer->now() + nanoseconds(random() % 8'000'000) - 2ms);
-            break;
-          case 4:
-            timeout.reschedule(random() % 8 == 0 ? Time::min() : Time::max());
-            break;
-          default:
-            break;
+        const nanoseconds soon(random() % 8'000'000);
+        const std::array<When, 4> deadlines{soon, kFar, timer->now() + soon - 2ms,
+                                            random() % 8 == 0 ? Time::min() : Time::max()};
+        const auto use = random() % 6;
+        if (use < deadlines.size()) {
+          timeout.reschedule(deadlines[use]);
+        } else if (use == deadlines.size() && timeout.cancel()) {
+          ++*its_fate;
+          ++cancelled;
         }
       }
       --producing;
@@ -688,18 +480,19 @@ TYPED_TEST(Conformance, EveryTimeoutHasExactlyOneFate) {
   });
   EXPECT_TRUE(timer.until([&] { return producing == 0; }));
   crowd.join();
+  const Time due = timer->now();
   timer.pass(10ms);
   timer.settle();
-  const auto returned = timer->stop().size();
+  const std::vector<Timeout> returned = timer->stop();
   const int expired_in_all = expired;
-  EXPECT_EQ(static_cast<std::size_t>(cancelled) + static_cast<std::size_t>(expired_in_all) + returned,
-            static_cast<std::size_t>(kThreads * kPerThread));
+  EXPECT_EQ(static_cast<std::size_t>(cancelled + expired_in_all) + returned.size(), std::size_t{kThreads * kPerThread});
+  for (const Timeout& timeout : returned) ASSERT_GT(timeout.deadline(), due) << "lost";
   for (const auto& of_thread : fates) {
-    for (const auto& fate : of_thread) ASSERT_LE(*fate, 1);
+    for (const auto& fate : of_thread) ASSERT_LE(fate, 1);
   }
   EXPECT_EQ(early, 0);
   EXPECT_GT(expired_in_all, 0);
-  EXPECT_GT(returned, 0u);
+  EXPECT_FALSE(returned.empty());
 }
 
 TYPED_TEST(Conformance, MayBeDestroyedInsideOneOfItsTasks) {

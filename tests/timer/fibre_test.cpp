@@ -102,23 +102,6 @@ TYPED_TEST(FibreTest, CancelsAndMovesOnOtherThreadsThanItScheduledOn) {
   EXPECT_TRUE(is_balanced(timer->stats()));
 }
 
-TYPED_TEST(FibreTest, ManyTimeoutsAtATime) {
-  const auto timer = make_timer<TypeParam>();
-  this->run([&](Fibre& fibre) {
-    std::vector<Timeout> timeouts;
-    for (int part = 0; part < 5; ++part) {
-      for (int i = 0; i < 300; ++i) timeouts.push_back(timer->new_timeout([] {}, i % 2 == 0 ? When(kFar) : When(5ms)));
-      fibre.yield();
-      for (std::size_t i = 0; i < timeouts.size(); i += 2) timeouts[i].cancel();
-      std::erase_if(timeouts, [](const Timeout& timeout) { return timeout.is_cancelled(); });
-      fibre.yield();
-    }
-    for (Timeout& timeout : timeouts) timeout.cancel();
-  });
-  EXPECT_TRUE(eventually([&] { return timer->pending_timeouts() == 0; }));
-  EXPECT_TRUE(is_balanced(timer->stats()));
-}
-
 TYPED_TEST(FibreTest, ScopesAndKeys) {
   const auto timer = make_timer<TypeParam>();
   std::atomic<int> expired = 0;

@@ -49,22 +49,6 @@ TEST(Handle, IsPendingUntilTheTimeoutExpiresOrIsCancelled) {
   EXPECT_FALSE(stopped.is_pending());
 }
 
-TEST(Handle, IsNotPendingAndCannotBeMovedWhileTheTaskWaitsInAnExecutor) {
-  JobQueue jobs;
-  int runs = 0;
-  ManualTimer timer({.tick_duration = 1ms, .executor = jobs.executor()});
-  Timeout timeout = timer.new_timeout([&] { ++runs; }, 1ms);
-  timer.advance(1ms);
-  EXPECT_FALSE(timeout.is_pending());
-  EXPECT_TRUE(timeout.is_expired());
-  EXPECT_FALSE(timeout.reschedule(1ms) || timeout.reschedule(kFar));
-  EXPECT_EQ(runs, 0);
-  EXPECT_EQ(jobs.run_all(), 1u);
-  timer.advance(2 * kFar);
-  EXPECT_EQ(jobs.run_all(), 0u);
-  EXPECT_EQ(runs, 1);
-}
-
 TEST(Handle, IsAValue) {
   HashedWheelTimer timer;
   const Timeout original = timer.new_timeout([] {}, kFar);

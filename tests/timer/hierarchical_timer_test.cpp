@@ -1,7 +1,5 @@
 // HierarchicalWheelTimer: what its wheel adds to, or takes from, what every timer promises.
 
-#include <deque>
-
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
@@ -9,7 +7,6 @@
 
 namespace hwt::test {
 namespace {
-using std::chrono::nanoseconds;
 
 constexpr int kScale = kSanitized || kCounting ? 10 : 1;
 
@@ -48,57 +45,6 @@ TEST(HierarchicalOptions, TheNumberOfSlotsDecidesWhichTimeoutsComeDown) {
     }
   }
 }
-
-class HierarchicalSlots : public ::testing::TestWithParam<std::int64_t> {};
-
-/// Wrong in other timers: those that round a deadline down to its slot are early by up to a tick.
-TEST_P(HierarchicalSlots, NeverEarlyOverSeveralLevels) {
-  for (const auto tick : {1ms, 10ms}) {
-    std::atomic<int> early = 0;
-    std::atomic<int> ran_twice = 0;
-    std::deque<std::atomic<int>> runs(300);
-    Latch all(300);
-    HierarchicalWheelTimer timer(tick, GetParam());
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-      after(timer, i * 1777us, [&, i](Timeout& timeout) {
-        if (steady_clock::now() < timeout.deadline()) ++early;
-        if (++runs[i] != 1) ++ran_twice;
-        all.count_down();
-      });
-    }
-    ASSERT_TRUE(all.wait());
-    EXPECT_EQ(early, 0);
-    EXPECT_EQ(ran_twice, 0);
-    EXPECT_EQ(timer.pending_timeouts(), 0);
-    EXPECT_TRUE(is_balanced(timer.stats()));
-  }
-}
-
-/// Even if the worker was held up in between, and with timeouts on all levels.
-TEST_P(HierarchicalSlots, RunsInTheOrderOfTicks) {
-  constexpr int kTimeouts = 400;
-  std::vector<steady_clock::time_point> deadlines;  // the worker's
-  Latch all(kTimeouts);
-  HierarchicalWheelTimer timer(1ms, GetParam());
-  std::optional<Gate> gate(timer);
-  for (int i = 0; i < kTimeouts; ++i) {
-    after(timer, i * 7919 % 200 * 1ms, [&](Timeout& timeout) {
-      deadlines.push_back(timeout.deadline());
-      all.count_down();
-    });
-    if (i == kTimeouts / 2) gate.emplace(timer);  // the first half is in the wheel when the second half is queued
-  }
-  std::this_thread::sleep_for(100ms);
-  gate.reset();
-  ASSERT_TRUE(all.wait());
-  timer.stop();
-  for (std::size_t i = 1; i < deadlines.size(); ++i) {
-    EXPECT_GE(deadlines[i], deadlines[i - 1] - 1ms) << "of a later tick, but ran first";
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Slots, HierarchicalSlots, ::testing::Values(2, 8, 64, 4096),
-                         ::testing::PrintToStringParamName());
 
 TEST(HierarchicalTimer, FarTimeoutsCostNoTickAndNoWakeUp) {
   HierarchicalWheelTimer timer(1ms);

@@ -1,8 +1,8 @@
-// Floods. Memory is bounded by the number of pending timeouts, however long the worker is held. The work of a pass is
-// bounded by a constant. The worker looks only at threads that have something for it, however many there are.
+// Floods, and timeouts that are withdrawn. Memory is bounded by the number of pending timeouts, however long the worker
+// is held. The worker looks only at threads that have something for it. How much a pass does: near_first_test.
 
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/handover/intake.h"
+#include "hashed_wheel_timer/internal/handover/entry_buffer.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
@@ -120,101 +120,6 @@ TEST_P(HeldWorker, ReschedulesLeaveNothing) {
   });
 }
 
-constexpr int kFlood = 300'000;
-// The most entries of each kind that a pass takes; see Worker. The tests allow 1,000 more, of the next pass.
-constexpr int kNewInAPass = 100'000;
-constexpr int kRechecksInAPass = 8192;
-
-TEST(Pass, OverCancelledTimeoutsEndsForADueOne) {
-  const auto task = std::make_shared<RecordingTask>();
-  int collected_before_it = -1;
-  Latch ran;
-  HashedWheelTimer timer(1ms);
-  std::vector<Timeout> timeouts;
-  for (int i = 0; i < kFlood; ++i) timeouts.push_back(timer.new_timeout(task, kFar));
-  ASSERT_TRUE(ran_in_task(timer, [] {}));
-  ASSERT_TRUE(eventually([&] {
-    EXPECT_TRUE(ran_in_task(timer, [] {}));
-    return timer.stats().backlog == 0;
-  }));
-  {
-    const Gate gate(timer);
-    for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
-    after(timer, 0ns, [&] {
-      collected_before_it = task->cancellations;
-      ran.count_down();
-    });
-    std::this_thread::sleep_for(5ms);  // so that its tick is over
-  }
-  ASSERT_TRUE(ran.wait());
-  EXPECT_LE(collected_before_it, kRechecksInAPass + 1000);
-  EXPECT_TRUE(eventually([&] { return task->cancellations == kFlood; })) << task->cancellations;
-  EXPECT_EQ(task->runs, 0);
-}
-
-/// Due timeouts are in the wheel, each in a tick of its own. Another thread has scheduled one more, which is therefore
-/// not behind the flood in one place of the inbox.
-TEST(Pass, OfNewOnesEndsForAllThatIsDue) {
-  constexpr int kDue = 50;
-  std::int64_t least_backlog = kFlood;
-  Latch ran(kDue + 1);
-  HashedWheelTimer timer(1ms);
-  const auto probe = [&](std::chrono::milliseconds delay) {
-    return timer
-        .new_timeout(
-            [&] {
-              least_backlog = std::min(least_backlog, timer.stats().backlog);
-              ran.count_down();
-            },
-            delay)
-        .deadline();
-  };
-  for (int i = 1; i < kDue; ++i) probe(300ms + i * 2ms);
-  const auto due = probe(300ms + kDue * 2ms);
-  Gate gate(timer);
-  least_backlog = kFlood;  // forgets probes that ran before the gate, on a machine that took 300 ms to come here
-  for (int i = 0; i < kFlood; ++i) timer.new_timeout(must_not_run, kFar);
-  std::jthread([&] { probe(0ms); }).join();
-  std::this_thread::sleep_until(std::max(due, timer.now()) + 10ms);  // so that the ticks of all are over
-  gate.open();
-  ASSERT_TRUE(ran.wait());
-  EXPECT_GE(least_backlog, kFlood - kNewInAPass - 1000);
-}
-
-TEST(ManyThreads, AreNotLookedAtWhenTheyHaveNothing) {
-  constexpr std::size_t kPlaces = 20'000 / kSlower;
-  internal::Inbox inbox;
-  internal::Intake intake(inbox);
-  std::vector<internal::Inbox::Place> places(kPlaces);
-  std::array<internal::NodeName, 16> entries;
-  const auto put = [&](internal::Inbox::Place& place) {
-    ASSERT_NE(internal::Inbox::make_room(place, 1, 1), 0U);
-    ASSERT_TRUE(internal::Inbox::put(place, {0, 1}));
-    inbox.list(place, 2);
-  };
-  for (auto& place : places) put(place);
-  EXPECT_EQ(intake.earliest_waiting(), 2);
-  intake.open(2, false);
-  std::size_t taken = 0;
-  std::array<internal::Node*, 16> looks;
-  const auto no_looks = [&] { return intake.take_rechecks(looks.data(), looks.size()) == 0; };
-  EXPECT_TRUE(no_looks());
-  while (const std::size_t count = intake.take(entries.data(), entries.size())) taken += count;
-  EXPECT_EQ(taken, kPlaces);
-  EXPECT_FALSE(intake.any());
-  intake.open(2, true);
-  EXPECT_FALSE(intake.any());
-  EXPECT_EQ(intake.earliest_waiting(), internal::Inbox::kUnlisted);
-  for (const std::size_t i : {std::size_t{0}, kPlaces / 2, kPlaces - 1}) {
-    put(places[i]);
-    EXPECT_EQ(intake.earliest_waiting(), 2);
-    intake.open(2, false);
-    EXPECT_TRUE(no_looks());
-    EXPECT_EQ(intake.take(entries.data(), entries.size()), 1u);
-    EXPECT_FALSE(intake.any()) << "it has more to look at than that one";
-  }
-}
-
 TEST(ManyThreads, LeaveNothingForTheWorkerToLookAt) {
   constexpr int kThreads = 1000 / kSlower;
   HashedWheelTimer timer(1ms);
@@ -239,6 +144,218 @@ TEST(ManyThreads, LeaveNothingForTheWorkerToLookAt) {
   }));
   EXPECT_GE(producers, kThreads);
   all_have_used_it.arrive_and_wait();
+}
+
+// Withdrawn timeouts: their own thread cancels them before the worker has seen them. The node is free at once, although
+// an entry of the queue still names it.
+
+/// Which node it is: handles of the same node are equal, and hash as one.
+std::size_t node_of(const Timeout& timeout) { return std::hash<Timeout>()(timeout); }
+
+/// Schedules and cancels `count` timeouts whose nodes are then used again. Their entries stay in the inbox while the
+/// worker is held.
+void withdraw_some(Timer& timer, int count, std::chrono::nanoseconds delay = kFar) {
+  for (int i = 0; i < count; ++i) {
+    Timeout timeout = timer.new_timeout([] { ADD_FAILURE() << "ran although it was cancelled"; }, delay);
+    EXPECT_TRUE(timeout.cancel());
+  }
+}
+
+/// The order in which tasks run.
+class Order {
+ public:
+  explicit Order(int timeouts) : ran_(timeouts) { order_.reserve(static_cast<std::size_t>(timeouts)); }
+
+  /// A task for number `i`.
+  auto task(int i) {
+    return [this, i] {
+      order_.push_back(i);
+      ran_.count_down();
+    };
+  }
+  void expect_ascending() {
+    ASSERT_TRUE(ran_.wait()) << "lost";
+    EXPECT_TRUE(std::is_sorted(order_.begin(), order_.end()));
+    EXPECT_EQ(std::adjacent_find(order_.begin(), order_.end()), order_.end()) << "ran twice";
+  }
+
+ private:
+  std::vector<int> order_;
+  Latch ran_;
+};
+
+TEST(Withdraw, FreesTheNodeAtOnce) {
+  const auto witness = std::make_shared<int>();
+  HashedWheelTimer other(1ms);
+  for (const std::int64_t limit : {-1, 10}) {
+    HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = limit}};
+    const Gate gate(timer);
+    std::set<std::size_t> nodes;
+    for (int i = 0; i < 1000; ++i) {
+      // Every second callable has a destructor, and the thread uses another timer meanwhile every third time.
+      Timeout timeout = i % 2 == 0 ? timer.new_timeout([] {}, kFar) : timer.new_timeout([witness] {}, kFar);
+      nodes.insert(node_of(timeout));
+      if (i % 3 == 0) withdraw_some(other, 1);
+      EXPECT_TRUE(timeout.cancel());
+      timeout = {};
+      const TimeoutId id = i % 2 == 0 ? timer.add([] {}, kFar) : timer.add([witness] {}, kFar);
+      nodes.insert(node_of(timer.find(id)));
+      if (i % 3 == 0) withdraw_some(other, 1);
+      EXPECT_EQ(timer.cancel(id), CancelResult::Cancelled);
+    }
+    EXPECT_EQ(nodes.size(), 1u) << "with a limit of " << limit;
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    EXPECT_EQ(timer.stats().rejected, 0);
+  }
+}
+
+/// The withdrawn timeout's entry comes first in the queue, but the new timeout in its node has a place of its own: it
+/// runs after those between.
+TEST(Withdraw, TheNewTimeoutTakesItsOwnPlaceInTheQueue) {
+  Order order(3);
+  HashedWheelTimer timer(1ms);
+  {
+    const Gate gate(timer);
+    Timeout first = timer.new_timeout([] {}, 0ns);
+    const std::size_t node = node_of(first);
+    timer.new_timeout(order.task(1), 0ns);
+    timer.new_timeout(order.task(2), 0ns);
+    EXPECT_TRUE(first.cancel());
+    first = {};
+    const Timeout again = timer.new_timeout(order.task(3), 0ns);
+    EXPECT_EQ(node_of(again), node) << "it was to be the same node";
+  }
+  order.expect_ascending();
+}
+
+/// The callable may own the handle through which it is cancelled, and its destructor may use the timer.
+TEST(Withdraw, TheCallableMayOwnItsHandle) {
+  HashedWheelTimer timer(1ms);
+  const Gate gate(timer);
+  for (int i = 0; i < 100; ++i) {
+    struct Owner {
+      explicit Owner(HashedWheelTimer& t) : timer(t) {}
+      ~Owner() { withdraw_some(timer, 2); }
+      HashedWheelTimer& timer;
+      Timeout self;
+    };
+    auto owner = std::make_shared<Owner>(timer);
+    Owner& reference = *owner;
+    reference.self = timer.new_timeout([owned = std::move(owner)] {}, kFar);
+    EXPECT_TRUE(reference.self.cancel());
+  }
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+/// A thread checks after each 64 nodes that it frees whether its pool keeps too many. The last handle may free the
+/// 64th node.
+TEST(Withdraw, ALastHandleThatOutlivesTheTimerLeavesNothingBehind) {
+  const auto drop = [](std::size_t before_the_timer) {
+    auto timer = std::make_unique<ManualTimer>();
+    std::vector<Timeout> handles;
+    while (handles.size() <= before_the_timer) handles.push_back(timer->new_timeout([] {}, kFar));
+    for (Timeout& handle : handles) EXPECT_TRUE(handle.cancel());
+    handles.resize(1);
+    timer.reset();
+  };
+  drop(0);
+  const std::int64_t before = bytes_in_use;
+  for (std::size_t count = 60; count < 70; ++count) drop(count);
+  EXPECT_LT(bytes_in_use, before + 5000) << "less than a core";
+}
+
+/// The next thread takes over the nodes, and entries of the queue still name them.
+TEST(Withdraw, ThreadsEndWithWithdrawnTimeouts) {
+  std::vector<Timeout> kept;
+  Order order(1000);
+  HashedWheelTimer timer(1ms);
+  {
+    const Gate gate(timer);
+    for (int i = 0; i < 1000; ++i) {
+      std::jthread([&] {
+        withdraw_some(timer, 5);
+        kept.push_back(timer.new_timeout([] {}, kFar));
+        EXPECT_TRUE(kept.back().cancel());
+        timer.new_timeout(order.task(i), 0ns);
+      }).join();
+      if (i % 2 == 0) kept.clear();
+    }
+  }
+  order.expect_ascending();
+  for (const Timeout& timeout : kept) EXPECT_TRUE(timeout.is_cancelled());
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+// The order of one thread also holds when nodes are used again, and when the thread drops dead entries.
+
+/// While the worker is held, and while it runs.
+class OrderOfOneThread : public ::testing::TestWithParam<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(Worker, OrderOfOneThread, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "Held" : "Runs"; });
+
+TEST_P(OrderOfOneThread, HoldsWhileItTidiesUpBehindItself) {
+  constexpr int kTimeouts = 20'000 / (kSanitized ? 10 : 1);
+  constexpr int kDead = 40;  // for each that lives
+  Order order(kTimeouts);
+  HashedWheelTimer timer(1ms, 64);
+  {
+    std::optional<Gate> gate;
+    if (GetParam()) gate.emplace(timer);
+    std::minstd_rand random(1);
+    std::vector<Timeout> dead_soon;
+    for (int i = 0; i < kTimeouts; ++i) {
+      withdraw_some(timer, static_cast<int>(random() % 4), GetParam() ? random() % 10 * 1ms : kFar);
+      for (auto dead = random() % kDead; dead != 0; --dead) {
+        dead_soon.push_back(timer.new_timeout(must_not_run, kFar));
+        if (random() % 2 == 0) dead_soon.back().cancel();
+      }
+      timer.new_timeout(order.task(i), i * 30ms / kTimeouts);
+      if (i % 100 != 99) continue;
+      std::jthread([&] {
+        for (Timeout& timeout : dead_soon) timeout.cancel();
+        dead_soon.clear();
+      }).join();
+    }
+    EXPECT_LT(timer.stats().backlog, 4 * kTimeouts) << "it did not tidy up";
+  }
+  order.expect_ascending();
+  EXPECT_TRUE(timer.stop().empty());
+  EXPECT_TRUE(is_balanced(timer.stats()));
+}
+
+/// Without memory a thread keeps its live timeouts, drops dead ones, and refuses new ones. When there is memory again,
+/// no timeout has overtaken another.
+TEST(OrderWithoutMemory, HoldsForTimeoutsBeforeAndAfterTheShortage) {
+  constexpr int kFew = internal::Tuning::kFewest;
+  for (const int alive : {1, kFew / 2, kFew, 5 * kFew}) {
+    constexpr int kTimeouts = 20 * kFew;
+    Order order(kTimeouts);
+    HashedWheelTimer timer(1ms);
+    int next = 0;
+    int refused = 0;
+    {
+      const Gate gate(timer);
+      const auto dead = [&] { EXPECT_TRUE(timer.new_timeout(must_not_run, kFar).cancel()); };
+      for (; next < alive; ++next) timer.new_timeout(order.task(next), 0ns);
+      for (int i = 0; i < 3 * kFew; ++i) dead();
+      without_memory([&] {
+        for (int i = 0; i < 8 * kFew; ++i) {
+          if (timer.try_new_timeout(order.task(next), 0ns)) {
+            ++next;
+          } else {
+            ++refused;
+          }
+        }
+      });
+      while (next < kTimeouts) {
+        dead();
+        timer.new_timeout(order.task(next++), 0ns);
+      }
+    }
+    order.expect_ascending();
+    EXPECT_GT(refused, 0) << alive;
+  }
 }
 
 }  // namespace

@@ -1,12 +1,11 @@
-// The memory of a timer. It is bounded under floods of cancelled timeouts (promise 7) and of short-lived threads
-// (promise 14). Each pending timeout needs little, and all of it is given back at the end.
+// The memory of a timer. Each pending timeout needs little, and all of it is given back at the end. What other threads
+// or earlier timeouts needed is used again.
 
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/loop_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
-#include "tests/support/worker_call.h"
 
 namespace hwt::test {
 namespace {
@@ -18,71 +17,6 @@ constexpr int kScale = kSanitized || kCounting ? 10 : 1;
 constexpr std::int64_t kNodeBytes = 64;
 constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::int64_t kRemembered = 16 << 10;  // by threads, of timers that are gone
-
-/// For timeouts that were in the wheel when they were cancelled.
-class CancelledAfterTransfer : public ::testing::TestWithParam<std::chrono::milliseconds> {};
-
-TEST_P(CancelledAfterTransfer, AreCollected) {
-  constexpr int kAtOnce = 40'000;
-  constexpr int kRounds = kScale == 1 ? 40 : 12;
-  HashedWheelTimer timer(GetParam());
-  Growth growth;
-  std::vector<Timeout> timeouts;
-  timeouts.reserve(kAtOnce);
-  std::int64_t transferred = 0;
-  const auto in_the_wheel = [&] { return static_cast<std::int64_t>(timeouts.size()) - timer.stats().backlog; };
-  for (int round = 0; round < kRounds; ++round) {
-    for (int i = 0; i < kAtOnce; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
-    call_worker(Node::of(timeouts.back())->core());
-    ASSERT_TRUE(eventually([&] { return in_the_wheel() >= kAtOnce / 2; }));
-    transferred += in_the_wheel();
-    for (Timeout& timeout : timeouts) ASSERT_TRUE(timeout.cancel());
-    timeouts.clear();
-    growth.look();
-  }
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-  EXPECT_GE(transferred, std::int64_t{kRounds} * kAtOnce / 2);
-  // Twice: the next ones while the cancelled ones still wait for the worker; and twice again for a worker that the
-  // system keeps waiting.
-  constexpr std::int64_t kAtOnceBytes = kAtOnce * (kNodeBytes + 16) + kMiB;
-  EXPECT_LT(growth.most(), 4 * kAtOnceBytes);
-  static_assert(4 * kAtOnceBytes < kRounds * kAtOnce * kNodeBytes, "it would pass if nothing was ever collected");
-}
-
-INSTANTIATE_TEST_SUITE_P(Ticks, CancelledAfterTransfer, ::testing::Values(5ms, 10'000ms),
-                         [](const auto& info) { return std::to_string(info.param.count()) + "ms"; });
-
-/// The nodes of a thread and its place in the inbox are used again by the next thread.
-TEST(Memory, IsBoundedUnderManyShortLivedThreads) {
-  constexpr int kAtOnce = 2;
-  constexpr int kThreads = 10'000 / kScale;
-  constexpr int kWarmUp = kThreads / 20;
-  HashedWheelTimer timer(5ms);
-  const auto one_after_the_other = [&](int count) {
-    run_together(kAtOnce, [&](int) {
-      for (int i = 0; i < count / kAtOnce; ++i) {
-        std::thread([&] {
-          for (int k = 0; k < 5; ++k) {
-            Timeout timeout = timer.new_timeout([] {}, k == 0 ? 0ns : std::chrono::nanoseconds(kFar));
-            if (k > 1 && !timeout.cancel()) ADD_FAILURE() << "not cancelled";
-          }
-          Timeout other = timer.new_timeout([] {}, kFar);
-          other.cancel();
-        }).join();
-      }
-    });
-  };
-  // Each thread leaves one timeout pending.
-  one_after_the_other(kWarmUp);
-  ASSERT_TRUE(eventually([&] { return timer.pending_timeouts() == kWarmUp; }));
-  const std::int64_t before = bytes_in_use;
-  one_after_the_other(kThreads - kWarmUp);
-  ASSERT_TRUE(eventually([&] { return timer.pending_timeouts() == kThreads; }));
-  // A thread's first slab of nodes alone would be 64 KiB.
-  constexpr std::int64_t kBound = kThreads * 2 * kNodeBytes + 4 * kMiB;
-  EXPECT_LT(bytes_in_use - before, kBound);
-  static_assert((kThreads - kWarmUp) * (std::int64_t{64} << 10) > 10 * kBound);
-}
 
 /// A server may have a timer for each of its loops, and few of them may have timeouts.
 TEST(Memory, OfALoopTimerWithoutTimeoutsIs16KiBAtMost) {

@@ -299,47 +299,6 @@ TYPED_TEST(OriginsOf, AreVisitedOnceForEachTimeoutAndTheVisitorMayCancelIt) {
   EXPECT_THROW(timer.for_each_pending([](const TracedTimeout&) { throw std::logic_error(""); }), std::logic_error);
 }
 
-TYPED_TEST(OriginsOf, BelongToTheirTimeoutsWhileOtherThreadsScheduleAndCancel) {
-  constexpr int kThreads = 2;
-  constexpr int kStable = 3'000;
-  Timer& timer = *this->timer;
-  for (int i = 0; i != kStable; ++i) timer.new_timeout([] {}, kFar, Origin{"stable"});
-  const Time far = timer.now() + 100 * kFar;
-  std::atomic<bool> end = false;
-  Latch busy(kThreads);  // each thread has used each node of its own several times
-  auto threads = start_threads(kThreads, [&](int number) {
-    // A node is of one line and then of another. Each line has a deadline of its own.
-    std::array<TimeoutId, 64> ids{};
-    for (std::uint32_t i = 0; !end; ++i) {
-      timer.cancel(ids[i % ids.size()]);
-      const std::uint32_t line = i % 7 + 1;
-      ids[i % ids.size()] = timer.add([] {}, far + line * 1s, Origin(number == 0 ? "a.cpp" : "b.cpp", line));
-      if (i == 20 * ids.size()) busy.count_down();
-      if (i % 5 == 0) timer.reschedule(ids[i % ids.size()], far + line * 1s + 1ms);
-    }
-    for (const TimeoutId id : ids) timer.cancel(id);
-  });
-  for (int walk = 0; walk < 100 || !busy.is_open(); ++walk) {
-    if constexpr (kDriven<TypeParam>) turn(*this->timer);
-    int stable = 0;
-    int wrong = 0;
-    timer.for_each_pending([&](const TracedTimeout& timeout) {
-      if (timeout.origin == Origin{"stable"}) {
-        ++stable;
-        if (timeout.deadline >= far) ++wrong;
-      } else if (const auto late = timeout.deadline - far - timeout.origin.line() * 1s; late != 0s && late != 1ms) {
-        ++wrong;
-      }
-    });
-    EXPECT_EQ(stable, kStable);
-    EXPECT_EQ(wrong, 0) << "a deadline of another timeout";
-  }
-  end = true;
-  threads.clear();
-  EXPECT_EQ(this->count("stable"), kStable);
-  EXPECT_EQ(timer.pending_timeouts(), kStable);
-}
-
 using internal::OriginTable;
 using internal::Trace;
 

@@ -1,5 +1,5 @@
-// The races that broke other timers, and some more, each hunted for a bounded time by several threads at once. Timeouts
-// are counted: each has exactly one fate.
+// Races of several threads, each hunted for a bounded time. More of them: conformance_test, cancel_and_wait_test and
+// tests/oracle.
 
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
@@ -7,95 +7,9 @@
 namespace hwt::test {
 namespace {
 
-constexpr auto kHunt = 700ms;
-
-/// One per timeout: how often it ran and was cancelled.
-struct Fate {
-  void cancel(Timeout& timeout) { cancels += timeout.cancel() ? 1 : 0; }
-  int total() const { return runs + cancels; }
-
-  std::atomic<int> runs = 0;
-  std::atomic<int> cancels = 0;
-};
-using Fates = std::vector<Fate>;
-
-/// Several threads cancel timeouts at the moment when the worker claims them.
-TEST(Races, CancelWhileFiring) {
-  constexpr int kCancellers = 3;
-  constexpr int kBatch = 400;
-  HashedWheelTimer timer(1ms, 8);
-  std::int64_t runs = 0;
-  std::int64_t cancels = 0;
-  for (const Deadline end(kHunt); !end.passed();) {
-    const auto fates = std::make_shared<Fates>(kBatch);
-    std::array<std::vector<Timeout>, kCancellers> handles;
-    const auto due = steady_clock::now() + 3ms;
-    for (int i = 0; i < kBatch; ++i) {
-      const Timeout timeout = timer.new_timeout([fates, i] { ++(*fates)[i].runs; }, due - steady_clock::now());
-      for (std::vector<Timeout>& mine : handles) mine.push_back(timeout);
-    }
-    run_together(kCancellers, [&](int canceller) {
-      std::this_thread::sleep_until(due + 500us);
-      for (int i = 0; i < kBatch; ++i) {
-        const int at = canceller % 2 == 0 ? i : kBatch - 1 - i;
-        (*fates)[at].cancel(handles[canceller][at]);
-      }
-    });
-    EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
-    for (int i = 0; i < kBatch; ++i) {  // no longer pending, perhaps still about to run
-      ASSERT_TRUE(eventually([&] { return (*fates)[i].total() > 0; }));
-      EXPECT_EQ((*fates)[i].cancels == 1, handles[0][i].is_cancelled());
-      EXPECT_NE(handles[0][i].is_cancelled(), handles[0][i].is_expired());
-    }
-    for (const Fate& fate : *fates) {
-      EXPECT_EQ(fate.total(), 1);
-      runs += fate.runs;
-      cancels += fate.cancels;
-    }
-  }
-  EXPECT_EQ(timer.stats().expired, runs);
-  EXPECT_EQ(timer.stats().cancelled, cancels);
-  EXPECT_TRUE(is_balanced(timer.stats()));
-}
-
-TEST(Races, DestroyInsideATask) {
-  constexpr int kOthers = 40;
-  for (const Deadline end(kHunt); !end.passed();) {
-    CountingFactory workers;
-    const auto fates = std::make_shared<Fates>(kOthers);
-    auto timer = std::make_shared<HashedWheelTimer>(
-        Options{.tick_duration = 1ms, .ticks_per_wheel = 8, .thread_factory = workers.factory()});
-    std::vector<Timeout> timeouts;
-    {
-      const Gate gate(*timer);  // the task must not destroy the timer before the last new_timeout() has returned
-      for (int i = 0; i < kOthers; ++i) {
-        timeouts.push_back(timer->new_timeout([fates, i] { ++(*fates)[i].runs; }, (i % 4) * 1ms));
-      }
-      HashedWheelTimer& reference = *timer;
-      timeouts.push_back(reference.new_timeout([owner = std::move(timer)]() mutable { owner.reset(); }, 1ms));
-    }
-    run_together(2, [&](int thread) {
-      std::vector<Timeout> copies = timeouts;
-      for (int i = 0; i < kOthers; ++i) {
-        if (i % 2 == thread) (*fates)[i].cancel(copies[i]);
-        std::this_thread::sleep_for(50us);
-      }
-    });
-    ASSERT_TRUE(workers.wait_until_ended());
-    for (int i = 0; i < kOthers; ++i) {
-      const Fate& fate = (*fates)[i];
-      EXPECT_LE(fate.total(), 1);  // none: it was cancelled by the destructor
-      EXPECT_EQ(timeouts[i].is_expired(), fate.runs == 1);
-      EXPECT_EQ(timeouts[i].is_cancelled(), fate.runs == 0);
-      EXPECT_EQ(timeouts[i].timer(), nullptr);
-    }
-    EXPECT_TRUE(timeouts.back().is_expired());
-  }
-}
-
-/// Here the destruction of a cancelled callable, on any thread, destroys the timer.
+/// The destruction of a cancelled callable, on any thread, destroys the timer.
 TEST(Races, DestroyInsideACancel) {
-  for (const Deadline end(kHunt / 2); !end.passed();) {
+  for (const Deadline end(350ms); !end.passed();) {
     std::vector<Timeout> handles(2);
     {
       const auto timer = std::make_shared<HashedWheelTimer>(1ms, 8);
@@ -192,76 +106,33 @@ TEST(Limit, ACallerWhoLosesThePlaceWhileCopyingIsRefused) {
 /// refusal takes nothing from others, not even for a moment.
 TEST(Limit, APlaceIsRefusedOnlyIfItIsTaken) {
   HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
+  std::array<Timeout, 2> held{timer.new_timeout([] {}, kFar), {}};  // by each thread
   std::atomic<int> arrived = 0;
   std::atomic<bool> over = false;
-  const auto meet = [&](int round) {
+  const auto meet = [&](int times) {
     ++arrived;
-    for (int spins = 0; arrived < 2 * round; ++spins) {
+    for (int spins = 0; arrived < 2 * times; ++spins) {
       if (spins > 1000) std::this_thread::yield();
     }
   };
-  Timeout rival;
-  std::jthread other([&] {
-    std::minstd_rand random(1);
+  const Deadline end(700ms);
+  run_together(2, [&](int thread) {
+    Timeout& mine = held[static_cast<std::size_t>(thread)];
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
     for (int round = 1;; round += 2) {
+      if (thread == 0) over = round > 200 && end.passed();
       meet(round);
       if (over) return;
       for (auto spin = random() % 512; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
-      rival = timer.try_new_timeout([] {}, kFar);
+      mine.cancel();
+      mine = timer.try_new_timeout([] {}, kFar);
       meet(round + 1);
+      if (thread != 0) continue;
+      EXPECT_NE(static_cast<bool>(held[0]), static_cast<bool>(held[1])) << "both or none, in round " << round;
+      held[1].cancel();
+      held[1] = Timeout();
+      if (!held[0]) held[0] = timer.new_timeout([] {}, kFar);
     }
-  });
-  std::minstd_rand random(2);
-  Timeout mine = timer.new_timeout([] {}, kFar);
-  const auto end = steady_clock::now() + 700ms;
-  int both = 0;
-  int none = 0;
-  int rounds = 0;
-  for (int round = 1;; round += 2) {
-    over = rounds > 100 && steady_clock::now() >= end;
-    meet(round);
-    if (over) break;
-    for (auto spin = random() % 512; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
-    mine.cancel();
-    mine = timer.try_new_timeout([] {}, kFar);
-    meet(round + 1);
-    ++rounds;
-    both += mine && rival ? 1 : 0;
-    none += !mine && !rival ? 1 : 0;
-    if (rival) {
-      EXPECT_TRUE(rival.cancel());
-      rival = Timeout();
-      mine = timer.new_timeout([] {}, kFar);
-    } else if (!mine) {
-      mine = timer.new_timeout([] {}, kFar);
-    }
-  }
-  EXPECT_EQ(both, 0) << "of " << rounds << " rounds";
-  EXPECT_EQ(none, 0) << "of " << rounds << " rounds";
-}
-
-/// The task's cancelled() sees the writes of a thread before cancel(), whether the timeout was still in the queue or
-/// not.
-TEST(Handles, CancelPublishesToTheHook) {
-  constexpr std::size_t kTasks = 300;
-  HashedWheelTimer timer(1ms);
-  run_together(2, [&](int thread) {
-    std::vector<int> written(kTasks);  // not atomic: ordered by cancel() alone
-    Latch done(kTasks);
-    std::vector<Timeout> timeouts;
-    for (int& number : written) {
-      const auto read = [&] {
-        EXPECT_EQ(number, 7);
-        done.count_down();
-      };
-      timeouts.push_back(timer.new_timeout(on_cancelled(read), kFar));
-    }
-    if (thread == 0) await_transfer(timer);
-    for (std::size_t i = 0; i < kTasks; ++i) {
-      written[i] = 7;
-      EXPECT_TRUE(timeouts[i].cancel());
-    }
-    EXPECT_TRUE(done.wait());
   });
 }
 

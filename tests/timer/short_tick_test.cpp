@@ -2,7 +2,6 @@
 // nothing is due.
 
 #include <cstdlib>
-#include <map>
 
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/internal/core/core.h"
@@ -91,33 +90,6 @@ TEST_P(ShortTick, IsNeverEarlyAndRunsEachOnce) {
   EXPECT_TRUE(is_balanced(timer.stats()));
 }
 
-/// Also if some timeouts are in the wheel and others still in the inbox when they are due.
-TEST_P(ShortTick, RunsInTheOrderOfTicks) {
-  constexpr int kTimeouts = 20'000 / kScale;
-  constexpr int kBurst = 500;
-  std::map<int, steady_clock::time_point> latest;  // deadline of each burst; only the worker uses it
-  std::size_t overtaken = 0;
-  Latch all(kTimeouts);
-  HierarchicalWheelTimer timer(options());
-  std::minstd_rand random(5);
-  for (int i = 0; i < kTimeouts; i += kBurst) {
-    // The worker finds all of a burst at once. Timeouts that are late because a thread was preempted do not count.
-    const Gate gate(timer);
-    for (int in_burst = 0; in_burst < kBurst; ++in_burst) {
-      after(timer, nanoseconds(2'000'000 + random() % 3'000'000), [&, i](Timeout& timeout) {
-        steady_clock::time_point& before = latest.try_emplace(i, timeout.deadline()).first->second;
-        overtaken += timeout.deadline() < before - GetParam() ? 1 : 0;
-        before = timeout.deadline();
-        all.count_down();
-      });
-    }
-    if (i % (2 * kBurst) == 0) std::this_thread::sleep_for(6ms);
-  }
-  ASSERT_TRUE(all.wait());
-  timer.stop();
-  EXPECT_EQ(overtaken, 0u);
-}
-
 TEST_P(ShortTick, AnIdleTimerNeverWakes) {
   Latch ran(100);
   HierarchicalWheelTimer timer(options());
@@ -126,16 +98,6 @@ TEST_P(ShortTick, AnIdleTimerNeverWakes) {
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(timer.new_timeout([] {}, kFar).cancel());
   EXPECT_EQ(timer.pending_timeouts(), 0);
   come_to_rest(timer, 300ms);  // the worker may still be removing the cancelled timeouts
-}
-
-TEST_P(ShortTick, JumpsOverEmptyTicks) {
-  Latch ran;
-  HierarchicalWheelTimer timer(options());
-  timer.new_timeout([&] { ran.count_down(); }, 40ms);
-  ASSERT_TRUE(ran.wait());
-  timer.stop();
-  EXPECT_LE(timer.stats().ticks, 11) << "one for each level of 64 slots";
-  EXPECT_LE(timer.stats().wakeups, 20);
 }
 
 /// Timeouts that are cancelled before they are due cost the worker one wake-up for each delay, and not one for each
@@ -155,17 +117,6 @@ TEST_P(ShortTick, DoesNotWakeForCancelledTimeouts) {
   EXPECT_LE(timer.stats().wakeups, 4 * delays + 10);
 }
 
-TEST_P(ShortTick, CancelledIsCalledSoon) {
-  HierarchicalWheelTimer timer(options());
-  expect_in_time(60, [&](int round) {
-    const auto task = std::make_shared<RecordingTask>();
-    Timeout timeout = timer.new_timeout(task, kFar);
-    if (round % 2 != 0) await_transfer(timer);
-    if (round % 3 == 0) come_to_rest(timer);
-    return time_until_cancelled(timeout, *task);
-  });
-}
-
 TEST_P(ShortTick, ManyCancelledAreCalledTogether) {
   constexpr int kTasks = 20'000 / kScale;
   const auto task = std::make_shared<RecordingTask>();
@@ -178,18 +129,6 @@ TEST_P(ShortTick, ManyCancelledAreCalledTogether) {
   ASSERT_TRUE(eventually([&] { return task->cancellations == kTasks; }));
   const auto milliseconds = (steady_clock::now() - begin) / 1ms + 1;
   EXPECT_LE(timer.stats().wakeups - before, 4 * milliseconds + 10);
-}
-
-TEST_P(ShortTick, AnEarlierDeadlineIsInTime) {
-  HierarchicalWheelTimer timer(options());
-  expect_in_time(20, [&](int round) {
-    RunLog run;
-    Timeout timeout = timer.new_timeout([&] { run(); }, kFar);
-    if (round % 2 == 0) await_transfer(timer);
-    if (round % 5 == 0) come_to_rest(timer);
-    EXPECT_TRUE(timeout.reschedule(100us));
-    return run.lateness(timeout);
-  });
 }
 
 #if defined(HWT_COUNTS_CLOCK_READINGS)
@@ -248,23 +187,6 @@ TEST(ShortTicks, CatchingUpEndsWithTheTimer) {
       hold.let_go();
     }
     EXPECT_EQ(runs, 0) << "a task of a past tick started after stop()";
-  }
-}
-
-TEST(ShortTicks, ATaskMayDestroyTheTimerWhileItCatchesUp) {
-  for (int round = 0; round < 50 / kScale; ++round) {
-    std::atomic<int> runs = 0;
-    CountingFactory workers;
-    auto* const timer = new HierarchicalWheelTimer({.tick_duration = 1us, .thread_factory = workers.factory()});
-    {
-      const Gate stall(*timer);
-      for (int i = 0; i < 100; ++i) {
-        timer->new_timeout([&, timer, i] { ++runs == 50 ? delete timer : static_cast<void>(i); }, i * 2us);
-      }
-      std::this_thread::sleep_for(1ms);
-    }
-    ASSERT_TRUE(workers.wait_until_ended());
-    EXPECT_EQ(runs, 50);
   }
 }
 

@@ -63,14 +63,6 @@ TEST(Cancelled, RunsForACancelThatStopOvertakes) {
   EXPECT_EQ(task.use_count(), 1);
 }
 
-TEST(Cancelled, MaySchedule) {
-  Latch ran;
-  HashedWheelTimer timer(1ms);
-  const auto schedule = [&](Timeout& self) { self.timer()->new_timeout([&] { ran.count_down(); }, 0ms); };
-  timer.new_timeout(on_cancelled(schedule), kFar).cancel();
-  EXPECT_TRUE(ran.wait());
-}
-
 TEST(Executor, ReceivesTasksAndNotCancellations) {
   JobQueue jobs;
   const auto cancelled = std::make_shared<RecordingTask>();
@@ -109,18 +101,6 @@ TEST(Executor, AJobOutlivesTheTimer) {
   EXPECT_EQ(resource.use_count(), 1);
 }
 
-TEST(Executor, ADroppedJobReleasesItsTask) {
-  const auto resource = std::make_shared<int>();
-  std::atomic<int> dropped = 0;
-  HashedWheelTimer timer{{.tick_duration = 1ms, .executor = [&](const std::function<void()>&) { ++dropped; }}};
-  const Timeout kept = timer.new_timeout([resource] { ADD_FAILURE(); }, 0ms);
-  timer.new_timeout([resource] { ADD_FAILURE(); }, 0ms);  // no handle is held
-  EXPECT_TRUE(eventually([&] { return dropped == 2 && resource.use_count() == 1; })) << "they can never run again";
-  EXPECT_TRUE(kept.is_expired());
-  EXPECT_EQ(timer.stats().expired, 2);
-  EXPECT_TRUE(is_balanced(timer.stats()));
-}
-
 TEST(Executor, ThatThrowsAfterItOrAnotherThreadGotTheJob) {
   constexpr int kCount = 100;
   const std::function<void(std::function<void()>)> run = [](const std::function<void()>& job) { job(); };
@@ -142,17 +122,6 @@ TEST(Executor, ThatThrowsAfterItOrAnotherThreadGotTheJob) {
   }
 }
 
-TEST(Executor, AnErrorOfATaskIsReportedWhereItWasThrown) {
-  ErrorLog log;
-  JobQueue jobs;
-  HashedWheelTimer timer{{.tick_duration = 1ms, .executor = jobs.executor(), .on_task_error = log.handler()}};
-  timer.new_timeout([] { throw std::runtime_error("in the pool"); }, 0ms);
-  ASSERT_TRUE(jobs.wait_for(1));
-  for (const auto& job : jobs.take()) EXPECT_NO_THROW(job()) << "it must not end the pool's thread";
-  EXPECT_EQ(log.errors(), std::vector<std::string>{"in the pool"});
-  EXPECT_EQ(log.threads(), std::vector<std::thread::id>{std::this_thread::get_id()});
-}
-
 TEST(Executor, GoesWithTheTimerThoughAHandleIsHeld) {
   const auto pool = std::make_shared<int>();
   Timeout held;
@@ -166,26 +135,6 @@ TEST(Executor, GoesWithTheTimerThoughAHandleIsHeld) {
 
 [[noreturn]] void throw_in_cancelled() { throw std::runtime_error("in cancelled()"); }
 
-TEST(Errors, FromRunAndCancelledComeWithTheirTimeout) {
-  ErrorLog log;
-  Timeout taken;
-  HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
-  const Timeout first = timer.new_timeout([] { throw std::runtime_error("in run()"); }, 0ms);
-  ASSERT_TRUE(log.wait_for(1));
-  const Timeout second = after(timer, 0ms, [&](Timeout& self) {
-    taken = std::move(self);
-    throw 42;
-  });
-  ASSERT_TRUE(log.wait_for(2));
-  Timeout third = timer.new_timeout(on_cancelled(throw_in_cancelled), kFar);
-  third.cancel();
-  ASSERT_TRUE(log.wait_for(3));
-  EXPECT_EQ(log.errors(), (std::vector<std::string>{"in run()", "42", "in cancelled()"}));
-  EXPECT_EQ(log.timeouts(), (std::vector<Timeout>{first, second, third}));
-  EXPECT_EQ(timer.stats().task_errors, 3);
-  EXPECT_TRUE(first.is_expired()) << "a task that failed has run";
-}
-
 TEST(Errors, FromCancelledDuringStopOrTheDestructorReachTheHandler) {
   for (const bool stops : {false, true}) {
     ErrorLog log;
@@ -198,35 +147,6 @@ TEST(Errors, FromCancelledDuringStopOrTheDestructorReachTheHandler) {
     }
     EXPECT_EQ(log.errors(), std::vector<std::string>(3, "in cancelled()"));
   }
-}
-
-/// Returns the text that a timer without a handler writes to stderr about `count` tasks.
-template <class Task>
-std::string lines_about(int count, Task task) {
-  testing::internal::CaptureStderr();
-  HashedWheelTimer timer(1ms);
-  for (int i = 0; i < count; ++i) timer.new_timeout(task, 0ms);
-  EXPECT_TRUE(eventually([&] { return timer.stats().task_errors == count; }));
-  EXPECT_TRUE(ran_in_task(timer, [] {}));
-  return testing::internal::GetCapturedStderr();
-}
-
-TEST(Errors, WithoutAHandlerTheyAreOneLineASecondOnStderr) {
-  const auto before = steady_clock::now();
-  const std::string text = lines_about(50, [] { throw std::runtime_error("unhandled"); });
-  const auto seconds = std::chrono::ceil<std::chrono::seconds>(steady_clock::now() - before).count();
-  EXPECT_TRUE(contains(text, "unhandled")) << text;
-  EXPECT_GE(count_of(text, "\n"), 1) << text;
-  EXPECT_LE(count_of(text, "\n"), seconds) << text;
-}
-
-TEST(Errors, WithoutAHandlerAnIntOrATextOfSeveralLinesIsOneLine) {
-  EXPECT_EQ(count_of(lines_about(1, [] { throw 42; }), "\n"), 1);
-  const std::string text =
-      lines_about(1, [] { throw std::runtime_error("first\nsecond\r\n" + std::string(5000, 'x')); });
-  EXPECT_TRUE(contains(text, "first?second")) << text;
-  EXPECT_EQ(count_of(text, "\n"), 1) << text;
-  EXPECT_EQ(text.back(), '\n');
 }
 
 #if defined(__GLIBC__)
@@ -266,75 +186,63 @@ Options with_handler() {
   return {.tick_duration = 1ms, .on_task_error = [](const std::exception_ptr&, const Timeout&) { std::_Exit(1); }};
 }
 
+/// Lets a millisecond pass for a timer without a worker. Waits for ever beside a worker, which is to end the program.
+void go_on(ManualTimer& timer) { timer.advance(2s); }
+void go_on(HashedWheelTimer&) { pause(); }
+
+/// Makes a timer, calls use(timer), and lets time pass.
+template <class T>
+std::function<void()> with(const Options& options, const std::function<void(T&)>& use) {
+  return [=] {
+    T timer(options);
+    use(timer);
+    go_on(timer);
+  };
+}
+
 TEST(ErrorsDeathTest, ATaskThatEndsItsThreadEndsTheProgramWithALine) {
   const char* const line = "hashed_wheel_timer: a task was ended by pthread_exit\\(\\), pthread_cancel\\(\\)";
+  Options elsewhere = with_handler();
+  elsewhere.executor = [](std::function<void()> job) { std::thread(std::move(job)).detach(); };
   for (void (*leave)() : {leave_by_exit, leave_by_cancel}) {
-    for (const bool handled : {false, true}) {
-      const Options options = handled ? with_handler() : Options{.tick_duration = 1ms};
-      expect_end(line, [&] {
-        HashedWheelTimer timer(options);
-        timer.new_timeout(leave, 0ms);
-        pause();
-      });
+    const auto use = [leave](Timer& timer) { timer.new_timeout(leave, 0ms); };
+    for (const Options& options : {Options{.tick_duration = 1ms}, with_handler(), elsewhere}) {
+      expect_end(line, with<HashedWheelTimer>(options, use));
     }
-    expect_end(line, [&] {
-      ManualTimer timer(1ms);
-      timer.new_timeout(leave, 0ms);
-      timer.advance(1s);
-    });
-    expect_end(line, [&] {
-      Options options = with_handler();
-      options.executor = [](std::function<void()> job) { std::thread(std::move(job)).detach(); };
-      HashedWheelTimer timer(options);
-      timer.new_timeout(leave, 0ms);
-      pause();
-    });
+    expect_end(line, with<ManualTimer>({.tick_duration = 1ms}, use));
   }
 }
 
 TEST(ErrorsDeathTest, AnyFunctionThatEndsItsThreadEndsTheProgramWithALine) {
-  const std::string end = " was ended by pthread_exit";
-  expect_end(("hashed_wheel_timer: cancelled\\(\\) of a task" + end).c_str(), [] {
-    ManualTimer timer(1ms);
-    timer.new_timeout(on_cancelled(leave_by_exit), kFar).cancel();
-    timer.advance(1s);
-  });
-  expect_end(("hashed_wheel_timer: the executor" + end).c_str(), [] {
-    HashedWheelTimer timer{{.tick_duration = 1ms, .executor = [](const std::function<void()>&) { leave_by_exit(); }}};
-    timer.new_timeout([] {}, 0ms);
-    pause();
-  });
-  expect_end(("hashed_wheel_timer: on_slow_task" + end).c_str(), [] {
-    HashedWheelTimer timer{{.tick_duration = 1ms,
-                            .slow_task = 1ns,
-                            .on_slow_task = [](const Timeout&, std::chrono::nanoseconds) { leave_by_exit(); }}};
-    timer.new_timeout([] { std::this_thread::sleep_for(1ms); }, 0ms);
-    pause();
-  });
-  expect_end(("hashed_wheel_timer: a schedule" + end).c_str(), [] {
-    ManualTimer timer(1ms);
-    const auto every = schedule(timer, Schedule::fixed_delay(1s, 1s), leave_by_exit);
-    timer.advance(2s);
-  });
-  expect_end(("hashed_wheel_timer: a hook of a RepeatedTimer" + end).c_str(), [] {
+  const auto expect_line = [](const std::string& name, const std::function<void()>& use) {
+    expect_end(("hashed_wheel_timer: " + name + " was ended by pthread_exit").c_str(), use);
+  };
+  const auto empty = [](Timer& timer) { timer.new_timeout([] {}, 0ms); };
+  const auto leave = [](auto&&...) { leave_by_exit(); };
+  expect_line("cancelled\\(\\) of a task", with<ManualTimer>({.tick_duration = 1ms}, [](Timer& timer) {
+                timer.new_timeout(on_cancelled(leave_by_exit), kFar).cancel();
+              }));
+  expect_line("the executor", with<HashedWheelTimer>({.tick_duration = 1ms, .executor = leave}, empty));
+  expect_line("on_slow_task",
+              with<HashedWheelTimer>({.tick_duration = 1ms, .slow_task = 1ns, .on_slow_task = leave}, [](Timer& timer) {
+                timer.new_timeout([] { std::this_thread::sleep_for(1ms); }, 0ms);
+              }));
+  expect_line("a schedule", with<ManualTimer>({.tick_duration = 1ms}, [](Timer& timer) {
+                schedule(timer, Schedule::fixed_delay(1s, 1s), leave_by_exit);
+              }));
+  expect_line("a hook of a RepeatedTimer", [] {
     ManualTimer timer(1ms);
     RepeatedTimer repeated("", 1s, timer, {.on_trigger = leave_by_exit});
     repeated.start();
     timer.advance(2s);
   });
   // The C++ library ends the program: two must not throw, and one runs while an exception is handled.
-  expect_end("terminate called", [] {
-    HashedWheelTimer timer{
-        {.tick_duration = 1ms, .on_task_error = [](const std::exception_ptr&, const Timeout&) { leave_by_exit(); }}};
-    timer.new_timeout([] { throw 1; }, 0ms);
-    pause();
-  });
-  expect_end("terminate called", [] {
-    ManualTimer timer(1ms);
-    timer.new_timeout(LeavesInDestructor(), 0ms);
-    timer.advance(1s);
-  });
-  expect_end("terminate called", [] {
+  const char* const terminates = "terminate called";
+  expect_end(terminates, with<HashedWheelTimer>({.tick_duration = 1ms, .on_task_error = leave},
+                                                [](Timer& timer) { timer.new_timeout([] { throw 1; }, 0ms); }));
+  expect_end(terminates, with<ManualTimer>({.tick_duration = 1ms},
+                                           [](Timer& timer) { timer.new_timeout(LeavesInDestructor(), 0ms); }));
+  expect_end(terminates, [] {
     LoopTimer timer{{.tick_duration = 1ms}};
     timer.on_earlier(leave_by_exit);
     timer.run_due();
@@ -342,6 +250,271 @@ TEST(ErrorsDeathTest, AnyFunctionThatEndsItsThreadEndsTheProgramWithALine) {
   });
 }
 #endif
+
+// How long a task and its captures are kept: docs/guide.md, "Task lifetime". And the callables that can be a task.
+
+using Resource = std::shared_ptr<int>;
+
+Resource make_resource() { return std::make_shared<int>(7); }
+bool is_released(const Resource& resource) { return resource.use_count() == 1; }
+
+// A plain callable is destroyed as soon as it can never run again.
+
+TEST(TaskLifetime, ACallableIsDestroyedAfterItRanOrThrew) {
+  for (const bool throws : {false, true}) {
+    const Resource resource = make_resource();
+    ErrorLog log;
+    HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
+    const Timeout kept = after(timer, 0ms, [resource, throws] {
+      if (throws) throw 1;
+    });
+    EXPECT_TRUE(eventually([&] { return is_released(resource); })) << "though the handle is still held";
+    EXPECT_TRUE(kept.is_expired());
+  }
+}
+
+TEST(TaskLifetime, TheTaskIsValidUntilThen) {
+  int calls = 0;
+  HashedWheelTimer timer;
+  Timeout timeout = timer.new_timeout([&] { ++calls; }, kFar);
+  timeout.task().run(timeout);
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(timeout.cancel()) << "calling the task by hand is not expiry";
+}
+
+TEST(TaskLifetime, ARefusedCallableIsDestroyedOrNeverTaken) {
+  const Resource resource = make_resource();
+  HashedWheelTimer timer{{.max_pending_timeouts = 1}};
+  timer.new_timeout([] {}, kFar);
+  EXPECT_THROW(timer.new_timeout([resource] {}, kFar), RejectedExecution);
+  EXPECT_TRUE(is_released(resource));
+  auto callable = [resource] {};
+  EXPECT_FALSE(timer.try_new_timeout(std::move(callable), kFar));
+  EXPECT_EQ(resource.use_count(), 2) << "a refused callable is not moved from";
+  timer.stop();
+  EXPECT_THROW(timer.new_timeout([resource] {}, kFar), IllegalState);
+  EXPECT_EQ(resource.use_count(), 2);
+}
+
+// A shared TimerTask is held until the last handle goes, and at least until its cancelled() has run.
+
+TEST(TaskLifetime, ASharedTaskIsHeldUntilTheLastHandleGoes) {
+  HashedWheelTimer timer(1ms);
+  auto ran = std::make_shared<RecordingTask>();
+  auto cancelled = std::make_shared<RecordingTask>();
+  Timeout of_ran = timer.new_timeout(ran, 0ms);
+  Timeout of_cancelled = timer.new_timeout(cancelled, kFar);
+  of_cancelled.cancel();
+  ASSERT_TRUE(ran->ran.wait() && cancelled->was_cancelled.wait());
+  await_transfer(timer);
+  Timeout copy = of_ran;
+  for (Timeout* timeout : {&of_ran, &of_cancelled}) *timeout = Timeout();
+  EXPECT_EQ(&copy.task(), ran.get());
+  EXPECT_EQ(ran.use_count(), 2);
+  EXPECT_EQ(cancelled.use_count(), 1);
+  copy = Timeout();
+  EXPECT_EQ(ran.use_count(), 1);
+}
+
+TEST(TaskLifetime, ASharedTaskIsHeldWithoutAHandleUntilItOrItsCancelledHasRun) {
+  for (const bool cancels : {false, true}) {
+    auto task = std::make_shared<RecordingTask>();
+    const std::weak_ptr<RecordingTask> watch = task;
+    RecordingTask& reference = *task;
+    HashedWheelTimer timer(1ms);
+    {
+      const Gate gate(timer);
+      Timeout timeout = timer.new_timeout(std::move(task), cancels ? std::chrono::milliseconds(kFar) : 0ms);
+      EXPECT_EQ(cancels && timeout.cancel(), cancels);
+      timeout = {};
+      EXPECT_FALSE(watch.expired());
+      EXPECT_EQ(reference.cancellations + reference.runs, 0) << "the worker is busy";
+    }
+    EXPECT_TRUE(eventually([&] { return watch.expired(); }));
+  }
+}
+
+TEST(TaskLifetime, TheDestructorEndsTheWorkerCancelsAndKeepsSharedTasksForTheirHandles) {
+  CountingFactory workers;
+  const auto held = std::make_shared<RecordingTask>();
+  const auto dropped = std::make_shared<RecordingTask>();
+  Timeout handle, plain;
+  {
+    HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = workers.factory()}};
+    plain = timer.new_timeout(must_not_run, kFar);
+    handle = timer.new_timeout(held, kFar);
+    timer.new_timeout(dropped, kFar);
+  }
+  EXPECT_TRUE(workers.wait_until_ended());
+  EXPECT_TRUE(plain.is_cancelled() && handle.is_cancelled());
+  EXPECT_FALSE(plain.cancel() || handle.cancel());
+  EXPECT_EQ(held->cancellations, 1);
+  EXPECT_EQ(dropped->cancellations, 1);
+  EXPECT_EQ(held->runs + dropped->runs, 0);
+  EXPECT_EQ(held.use_count(), 2);
+  EXPECT_EQ(dropped.use_count(), 1);
+  EXPECT_EQ(&handle.task(), held.get());
+}
+
+// A timeout returned by stop() keeps its task until its last handle goes, so that the caller can run it.
+
+TEST(TaskLifetime, ATimeoutThatStopReturnsCanBeRun) {
+  for (const bool timer_is_gone : {false, true}) {
+    const Resource resource = make_resource();
+    int runs = 0;
+    const auto shared = std::make_shared<RecordingTask>();
+    auto timer = std::make_unique<HashedWheelTimer>(1ms);
+    timer->new_timeout([resource, &runs] { runs += *resource; }, kFar);
+    await_transfer(*timer);
+    timer->new_timeout([resource, &runs](Timeout& self) { runs += self.is_cancelled() ? 100 : 0; }, kFar);
+    timer->new_timeout(shared, kFar);
+    std::vector<Timeout> unprocessed = timer->stop();
+    if (timer_is_gone) timer.reset();
+    ASSERT_EQ(unprocessed.size(), 3U);
+    for (Timeout& timeout : unprocessed) timeout.task().run(timeout);
+    EXPECT_EQ(runs, 107);
+    EXPECT_EQ(shared->runs, 1);
+    EXPECT_FALSE(is_released(resource));
+    unprocessed.clear();
+    EXPECT_TRUE(is_released(resource));
+    EXPECT_EQ(shared.use_count(), 1);
+  }
+}
+
+struct Session {
+  Timeout timeout;
+};
+
+/// Its timeout is owned by nothing but its own task.
+std::weak_ptr<Session> start_session(Timer& timer, std::chrono::nanoseconds delay) {
+  const auto session = std::make_shared<Session>();
+  session->timeout = timer.new_timeout([session] {}, delay);
+  return session;
+}
+
+TEST(TaskLifetime, ACallableThatOwnsItsOwnHandleGoesAfterItRanOrWithTheTimer) {
+  std::weak_ptr<Session> watch;
+  {
+    HashedWheelTimer timer(1ms);
+    {
+      const Gate gate(timer);  // the task does not run before the session has its handle
+      watch = start_session(timer, 0ms);
+    }
+    EXPECT_TRUE(eventually([&] { return watch.expired(); }));
+    watch = start_session(timer, kFar);
+    await_transfer(timer);
+    EXPECT_FALSE(watch.expired());
+  }
+  EXPECT_TRUE(watch.expired());
+}
+
+TEST(TaskLifetime, ACallableMayOwnItsTimerAndExpireOrBeReturnedByStop) {
+  for (const bool expires : {true, false}) {
+    CountingFactory workers;
+    std::atomic<bool> ran = false;
+    auto timer = std::make_shared<HashedWheelTimer>(Options{.tick_duration = 1ms, .thread_factory = workers.factory()});
+    const Timeout other = timer->new_timeout([] {}, kFar);
+    timer->new_timeout([&ran, timer] { ran = true; }, expires ? When(5ms) : When(kFar));
+    std::vector<Timeout> unprocessed;
+    if (!expires) unprocessed = timer->stop();
+    timer.reset();
+    EXPECT_TRUE(expires || other.timer() != nullptr);
+    unprocessed.clear();
+    ASSERT_TRUE(workers.wait_until_ended());
+    EXPECT_EQ(other.timer(), nullptr);
+    EXPECT_EQ(ran, expires);
+  }
+}
+
+TEST(TaskLifetime, ATaskMayReplaceMoveOrDropItsHandle) {
+  const auto next = std::make_shared<RecordingTask>();
+  const Resource resource = make_resource();
+  Timeout moved, taken;
+  HashedWheelTimer timer(1ms);
+  ASSERT_TRUE(ran_in_task(timer, [&, resource](Timeout& self) { self = timer.new_timeout(next, kFar); }));
+  ASSERT_TRUE(ran_in_task(timer, [&, resource](Timeout& self) {
+    moved = self;
+    taken = std::move(self);
+  }));
+  ASSERT_TRUE(ran_in_task(timer, [&, resource](Timeout& self) {
+    self = Timeout();
+    EXPECT_EQ(*resource, 7);
+  }));
+  EXPECT_EQ(timer.stop().size(), 1U);
+  EXPECT_EQ(taken, moved);
+  EXPECT_TRUE(is_released(resource));
+  EXPECT_EQ(next.use_count(), 1) << "the handle was dropped with the task's argument";
+}
+
+std::atomic<int> function_calls = 0;
+void plain_function() { ++function_calls; }
+void function_of_timeout(Timeout& timeout) { function_calls += timeout.is_expired() ? 10 : 0; }
+
+TEST(Callables, MayBeFunctionsTakeTheTimeoutOrNotBeMutableAndReturnAnything) {
+  struct Both {
+    void operator()(Timeout&) const { function_calls += 100; }
+    void operator()() const { ADD_FAILURE() << "f(Timeout&) is preferred"; }
+  };
+  function_calls = 0;
+  Latch done(6);
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout(&plain_function, 0ms);
+  timer.new_timeout(&function_of_timeout, 0ms);
+  timer.new_timeout(plain_function, 0ms);
+  timer.new_timeout(function_of_timeout, 0ms);
+  timer.add(plain_function, 0ms);
+  EXPECT_TRUE(timer.try_add(&plain_function, 0ms));
+  timer.new_timeout(Both(), 0ms);
+  timer.new_timeout([&](const Timeout&) { done.count_down(); }, 0ms);
+  timer.new_timeout([&](Timeout) { done.count_down(); }, 0ms);
+  timer.new_timeout([&](auto&&) { done.count_down(); }, 0ms);
+  timer.new_timeout([&] { return done.count_down(), std::string("nobody reads this"); }, 0ms);
+  timer.new_timeout([&, calls = 0]() mutable { ++calls == 1 ? done.count_down() : throw calls; }, 0ms);
+  const std::function<void()> function = [&] { done.count_down(); };
+  timer.new_timeout(function, 0ms);
+  ASSERT_TRUE(done.wait());
+  EXPECT_TRUE(eventually([] { return function_calls == 124; }));
+}
+
+TEST(Callables, AnLvalueIsCopiedAnRvalueMoved) {
+  const Resource resource = make_resource();
+  HashedWheelTimer timer;
+  auto callable = [captured = Resource(resource)] {};  // [resource] would be const, which cannot be moved from
+  Timeout of_copy = timer.new_timeout(callable, kFar);
+  EXPECT_EQ(resource.use_count(), 3);
+  Timeout of_moved = timer.new_timeout(std::move(callable), kFar);
+  EXPECT_EQ(resource.use_count(), 3);
+  EXPECT_TRUE(of_copy.cancel() && of_moved.cancel());
+  EXPECT_TRUE(is_released(resource));
+}
+
+template <std::size_t size, std::size_t alignment>
+struct alignas(alignment) Sized {
+  explicit Sized(Latch& done, std::atomic<int>& wrong) : done_(&done), wrong_(&wrong) { bytes_.fill(std::byte{0x5A}); }
+  void operator()() const {
+    for (const std::byte byte : bytes_) *wrong_ += byte == std::byte{0x5A} ? 0 : 1;
+    *wrong_ += reinterpret_cast<std::uintptr_t>(this) % alignment == 0 ? 0 : 1;
+    done_->count_down();
+  }
+
+ private:
+  Latch* done_;
+  std::atomic<int>* wrong_;
+  Resource resource_ = make_resource();
+  std::array<std::byte, size> bytes_;
+};
+
+TEST(Callables, OfEverySizeAndAlignment) {
+  Latch done(8);
+  std::atomic<int> wrong = 0;
+  HashedWheelTimer timer(1ms);
+  const auto schedule = [&](auto... tasks) { (timer.new_timeout(tasks, 0ms), ...); };
+  schedule(Sized<1, 8>(done, wrong), Sized<64, 8>(done, wrong), Sized<16, 16>(done, wrong), Sized<16, 32>(done, wrong),
+           Sized<64, 64>(done, wrong), Sized<100, 256>(done, wrong), Sized<10'000, 8>(done, wrong),
+           Sized<10'000, 4096>(done, wrong));
+  ASSERT_TRUE(done.wait());
+  EXPECT_EQ(wrong, 0);
+}
 
 }  // namespace
 }  // namespace hwt::test

@@ -34,26 +34,19 @@ TYPED_TEST(Scope, RunsItsTimeoutsAndForgetsThem) {
   EXPECT_TRUE(passes_until(*this->timer, [&] { return scope.size() == 0; }));
 }
 
-TYPED_TEST(Scope, CancelsAllAndCanBeUsedAfterwards) {
+TYPED_TEST(Scope, CancelsOneOrAllAndCanBeUsedAfterwards) {
   TimeoutScope scope(*this->timer);
   for (int round = 0; round < 3; ++round) {
+    const TimeoutId one = scope.add(must_not_run, kFar);
     for (int i = 0; i < 1000; ++i) scope.add(must_not_run, kFar);
+    EXPECT_EQ(scope.cancel(one), CancelResult::Cancelled);
+    EXPECT_EQ(scope.cancel(one), CancelResult::Gone);
     EXPECT_EQ(scope.size(), 1000u);
     EXPECT_EQ(scope.cancel_all(), 1000u);
     EXPECT_EQ(scope.size(), 0u);
     EXPECT_EQ(scope.cancel_all(), 0u);
     EXPECT_EQ(this->timer->pending_timeouts(), 0);
   }
-}
-
-TYPED_TEST(Scope, CancelsOne) {
-  TimeoutScope scope(*this->timer);
-  const TimeoutId one = scope.add(must_not_run, kFar);
-  const TimeoutId other = scope.add(must_not_run, kFar);
-  EXPECT_EQ(scope.cancel(one), CancelResult::Cancelled);
-  EXPECT_EQ(scope.cancel(one), CancelResult::Gone);
-  EXPECT_EQ(scope.size(), 1u);
-  EXPECT_EQ(scope.cancel(other), CancelResult::Cancelled);
   EXPECT_EQ(scope.cancel({}), CancelResult::Gone);
 }
 
@@ -78,35 +71,41 @@ TEST(ScopeTest, CancelTellsATaskThatItRuns) {
   }
 }
 
-TYPED_TEST(Scope, MayOutliveItsTimer) {
-  auto timer = make_timer<TypeParam>();
-  TimeoutScope unused(*timer);
-  TimeoutScope scope(*timer);
-  const auto token = std::make_shared<int>();
-  std::vector<TimeoutId> ids;
-  for (int i = 0; i < 100; ++i) ids.push_back(scope.add([token] { must_not_run(); }, kFar));
-  EXPECT_EQ(scope.cancel(ids[0]), CancelResult::Cancelled);
-  timer.reset();
-  EXPECT_EQ(token.use_count(), 1);
-  EXPECT_EQ(scope.size(), 0U);
-  for (const TimeoutId id : ids) EXPECT_EQ(scope.cancel(id), CancelResult::Gone);
-  EXPECT_EQ(scope.cancel_all(), 0U);
+TYPED_TEST(Scope, MayOutliveItsTimerOrItsStop) {
+  for (const bool stops : {false, true}) {
+    auto timer = make_timer<TypeParam>();
+    TimeoutScope unused(*timer);
+    TimeoutScope scope(*timer);
+    const auto token = std::make_shared<int>();
+    std::vector<TimeoutId> ids;
+    for (int i = 0; i < 100; ++i) ids.push_back(scope.add([token] { must_not_run(); }, kFar));
+    EXPECT_EQ(scope.cancel(ids[0]), CancelResult::Cancelled);
+    stops ? static_cast<void>(timer->stop()) : timer.reset();
+    EXPECT_EQ(token.use_count(), 1);
+    EXPECT_EQ(scope.size(), 0U);
+    for (const TimeoutId id : ids) EXPECT_EQ(scope.cancel(id), CancelResult::Gone);
+    EXPECT_EQ(scope.cancel_all(), 0U);
+    if (stops) TimeoutScope without_timeouts(*timer);
+  }
 }
 
-TYPED_TEST(Scope, MayBeDestroyedInsideTheTaskThatDestroysItsTimer) {
-  auto timer = make_timer<TypeParam>();
-  auto scope = std::make_unique<TimeoutScope>(*timer);
-  Latch ended;
-  for (int i = 0; i < 10; ++i) scope->add(must_not_run, kFar);
-  TypeParam& driven = *timer;
-  add_after(*scope, 0ns, [&] {
-    timer.reset();
-    scope.reset();
-    ended.count_down();
-  });
-  if constexpr (kDriven<TypeParam>) std::this_thread::sleep_for(2ms);
-  turn(driven);
-  EXPECT_TRUE(ended.wait());
+TYPED_TEST(Scope, MayBeDestroyedInsideItsOwnTaskAlsoAfterItsTimer) {
+  for (const bool destroys_timer : {false, true}) {
+    auto timer = make_timer<TypeParam>();
+    auto scope = std::make_unique<TimeoutScope>(*timer);
+    Latch ended;
+    for (int i = 0; i < 10; ++i) scope->add(must_not_run, kFar);
+    TypeParam& driven = *timer;
+    add_after(*scope, 0ns, [&] {
+      if (destroys_timer) timer.reset();
+      scope.reset();
+      ended.count_down();
+    });
+    if constexpr (kDriven<TypeParam>) std::this_thread::sleep_for(2ms);
+    turn(driven);
+    EXPECT_TRUE(ended.wait());
+    EXPECT_TRUE(destroys_timer || timer->pending_timeouts() == 0);
+  }
 }
 
 TYPED_TEST(Scope, CancelsNothingOfOthers) {
@@ -123,18 +122,6 @@ TYPED_TEST(Scope, CancelsNothingOfOthers) {
   }
   EXPECT_EQ(timer.pending_timeouts(), 1);
   EXPECT_EQ(timer.cancel(outside), CancelResult::Cancelled);
-}
-
-TYPED_TEST(Scope, MayBeDestroyedInsideItsOwnTask) {
-  auto scope = std::make_unique<TimeoutScope>(*this->timer);
-  scope->add(must_not_run, kFar);
-  std::atomic<bool> destroyed = false;
-  add_after(*scope, 1ms, [&] {
-    scope.reset();
-    destroyed = true;
-  });
-  EXPECT_TRUE(passes_until(*this->timer, [&] { return destroyed.load(); }));
-  EXPECT_EQ(this->timer->pending_timeouts(), 0);
 }
 
 TYPED_TEST(Scope, MayBeUsedInsideItsOwnTasks) {
@@ -164,19 +151,6 @@ TYPED_TEST(Scope, MayBeDestroyedWithItsOwnCallable) {
   EXPECT_TRUE(ran);
 }
 
-TYPED_TEST(Scope, MayEndAfterItsTimerHasStoppedAndKeepsNoCallable) {
-  const auto token = std::make_shared<int>();
-  {
-    TimeoutScope scope(*this->timer);
-    scope.add([token] { must_not_run(); }, kFar);
-    EXPECT_EQ(this->timer->stop().size(), 1u);
-    EXPECT_EQ(token.use_count(), 1);
-    EXPECT_EQ(scope.size(), 0u);
-    EXPECT_EQ(scope.cancel_all(), 0u);
-  }
-  TimeoutScope without_timeouts(*this->timer);
-}
-
 /// A callable that adds to its scope when it is destroyed: no call holds the scope's lock meanwhile.
 TYPED_TEST(Scope, MayBeUsedByADestructorOfACallable) {
   struct Adds {
@@ -192,16 +166,6 @@ TYPED_TEST(Scope, MayBeUsedByADestructorOfACallable) {
   for (int i = 0; i < 100; ++i) scope.add(Adds(scope), kFar);
   EXPECT_GE(scope.cancel_all(), 100u);
   scope.cancel_all();
-  EXPECT_EQ(scope.size(), 0u);
-}
-
-/// advance() has not yet removed it from the wheel.
-TEST(TimeoutScope, ForgetsATimeoutThatIsCancelledInTheWheel) {
-  ManualTimer timer(1ms);
-  TimeoutScope scope(timer);
-  const TimeoutId id = scope.add(must_not_run, kFar);
-  timer.advance(1ms);
-  EXPECT_EQ(timer.cancel(id), CancelResult::Cancelled);
   EXPECT_EQ(scope.size(), 0u);
 }
 
@@ -314,16 +278,8 @@ TEST(TimeoutScope, IsUnchangedByAddsWithoutMemoryDuringAnAdd) {
   EXPECT_EQ(scope.cancel_all(), added);
 }
 
-TEST(TimeoutScope, KeepsTheMemoryOfAPeakWithoutMemoryForLess) {
-  ManualTimer timer;
-  TimeoutScope scope(timer);
-  make_peak(scope);
-  const Shortage shortage(0, Shortage::kAll);
-  for (int i = 0; i < 20'000; ++i) ASSERT_EQ(scope.cancel(scope.add(must_not_run, kFar)), CancelResult::Cancelled) << i;
-}
-
 /// From the copy of the callable to the end of add(), no allocation succeeds.
-TEST(TimeoutScope, HasAPlaceForTheIdOfAnAddThatFreesTheMemoryOfAPeak) {
+TEST(TimeoutScope, HasAPlaceForTheIdOfAnAddThatFreesTheMemoryOfAPeakOrKeepsItWithoutMemoryForLess) {
   struct CopiedLast {
     explicit CopiedLast(std::optional<Shortage>& its_shortage) : shortage(its_shortage) {}
     CopiedLast(const CopiedLast& other) : shortage(other.shortage) { shortage.emplace(0, Shortage::kAll); }
@@ -343,6 +299,9 @@ TEST(TimeoutScope, HasAPlaceForTheIdOfAnAddThatFreesTheMemoryOfAPeak) {
     shortage.reset();
   }
   EXPECT_EQ(scope.size(), 0u);
+  make_peak(scope);
+  shortage.emplace(0, Shortage::kAll);
+  for (int i = 0; i < 20'000; ++i) ASSERT_EQ(scope.cancel(scope.add(must_not_run, kFar)), CancelResult::Cancelled) << i;
 }
 
 #if !defined(_WIN32)
@@ -416,24 +375,14 @@ TEST(TimeoutScope, WaitsForATaskThatRuns) {
   }
 }
 
-TEST(TimeoutScope, DisarmsTasksThatWaitInAnExecutor) {
-  JobQueue jobs;
-  ManualTimer timer({.tick_duration = 1ms, .executor = jobs.executor()});
-  {
-    TimeoutScope scope(timer);
-    for (int i = 0; i < 3; ++i) scope.add(must_not_run, 1ms);
-    timer.advance(1ms);
-    EXPECT_EQ(scope.size(), 3u);
-    EXPECT_EQ(scope.cancel_all(), 0u);
-  }
-  EXPECT_EQ(jobs.run_all(), 3u);
-}
-
-TEST(TimeoutScope, RefusedTimeoutsLeaveNothing) {
-  ManualTimer timer(Options{.max_pending_timeouts = 1});
+TEST(TimeoutScope, RefusedTimeoutsAndThoseThatTheTimerCancelsLeaveNothing) {
+  ManualTimer timer(Options{.max_pending_timeouts = 2});
   TimeoutScope scope(timer);
+  const TimeoutId in_the_wheel = scope.add(must_not_run, kFar);
   scope.add(must_not_run, kFar);
   for (int i = 0; i < 100; ++i) EXPECT_THROW(scope.add(must_not_run, kFar), RejectedExecution);
+  timer.advance(1ms);
+  EXPECT_EQ(timer.cancel(in_the_wheel), CancelResult::Cancelled);
   EXPECT_EQ(scope.size(), 1u);
   timer.stop();
   EXPECT_THROW(scope.add(must_not_run, kFar), IllegalState);

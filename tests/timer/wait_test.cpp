@@ -1,11 +1,24 @@
-// No thread waits for a thread that may not run, and the worker does not sleep while it has work. The tests hold
-// threads and the worker at chosen points, as if the system had preempted them.
+// No thread waits for a thread that may not run, and the worker does not sleep while it has work. And the producer that
+// a thread has in a timer.
 
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/handover/seat.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
+#include "hashed_wheel_timer/internal/memory/node_pool.h"
+#include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
 #include "tests/support/stopped_thread.h"
+#include "tests/support/worker_call.h"
+
+#if !defined(_WIN32)
+#include <limits.h>  // NOLINT(modernize-deprecated-headers): POSIX's part of it
+#include <pthread.h>
+#endif
 
 namespace hwt::test {
 namespace {
+
+// The tests hold threads and the worker at chosen points, as if the system had preempted them.
 
 /// Far as well, but earlier than kFar.
 constexpr std::chrono::minutes kHalfWay{30};
@@ -24,14 +37,7 @@ void call_between_pass_and_sleep(Timer& timer, const std::function<void()>& f) {
 }
 
 /// A timeout that comes, or is moved, between a pass and a sleep must run.
-TEST(BeforeASleep, AScheduledTimeoutIsFound) {
-  Latch ran;
-  HashedWheelTimer timer(1ms);
-  call_between_pass_and_sleep(timer, [&] { timer.new_timeout([&] { ran.count_down(); }, 5ms); });
-  EXPECT_TRUE(ran.wait(10s)) << "the worker sleeps although a timeout is due";
-}
-
-TEST(BeforeASleep, ATimeoutThatIsRescheduledToEarlierIsFound) {
+TEST(BeforeASleep, ATimeoutThatIsScheduledOrMovedToEarlierIsFound) {
   const auto move = [](Timeout& timeout) { EXPECT_TRUE(timeout.reschedule(5ms)); };
   const auto move_twice = [&](Timeout& timeout) {
     EXPECT_TRUE(timeout.reschedule(kHalfWay));
@@ -42,11 +48,14 @@ TEST(BeforeASleep, ATimeoutThatIsRescheduledToEarlierIsFound) {
     EXPECT_TRUE(timeout.reschedule(kHalfWay));
     move_elsewhere(timeout);
   };
-  int number = 0;
-  for (const std::function<void(Timeout&)>& moves :
-       std::vector<std::function<void(Timeout&)>>{move, move_twice, move_elsewhere, move_by_two}) {
+  const auto schedule_another = [](Timeout& far) {
+    far.timer()->new_timeout([far]() mutable { far.task().run(far); }, 5ms);
+  };
+  const std::vector<std::function<void(Timeout&)>> ways{move, move_twice, move_elsewhere, move_by_two,
+                                                        schedule_another};
+  for (std::size_t way = 0; way < ways.size(); ++way) {
     for (const bool in_the_wheel : {false, true}) {
-      SCOPED_TRACE("way " + std::to_string(++number));
+      SCOPED_TRACE("way " + std::to_string(way));
       Latch ran;
       HashedWheelTimer timer(1ms);
       const auto count = [&] { ran.count_down(); };
@@ -57,7 +66,7 @@ TEST(BeforeASleep, ATimeoutThatIsRescheduledToEarlierIsFound) {
       }
       call_between_pass_and_sleep(timer, [&] {
         if (!in_the_wheel) timeout = timer.new_timeout(count, kFar);
-        moves(timeout);
+        ways[way](timeout);
       });
       EXPECT_TRUE(ran.wait(10s)) << "the worker sleeps although a timeout is due";
     }
@@ -118,13 +127,9 @@ TEST_F(WithAThreadInReschedule, AnotherCancels) {
   EXPECT_EQ(runs_, 0);
 }
 
-TEST_F(WithAThreadInReschedule, TheWorkerGoesOn) {
+TEST_F(WithAThreadInReschedule, TheWorkerGoesOnAndTheTimerStops) {
   stop_in_reschedule(5ms);
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(ran_in_task(timer_, [] {}));
-}
-
-TEST_F(WithAThreadInReschedule, TheTimerStops) {
-  stop_in_reschedule(5ms);
   EXPECT_EQ(timer_.stop(), std::vector<Timeout>{timeout_});
   EXPECT_FALSE(go_on());
   EXPECT_TRUE(timeout_.is_cancelled());
@@ -183,6 +188,202 @@ TYPED_TEST(StoppedTimer, HasNonePendingWhenStopReturns) {
     EXPECT_EQ(timer.pending_timeouts(), 0);
     EXPECT_EQ(timer.stats().scheduled, stats.scheduled);
   }
+}
+
+// The producer that a thread has in a timer: how the thread gets it at its first use, and its fate at the thread's end.
+
+void use(Timer& timer) {
+  EXPECT_TRUE(timer.new_timeout([] {}, kFar).cancel());
+}
+
+void use_by_new_thread(Timer& timer) {
+  std::thread([&] { use(timer); }).join();
+}
+
+int producers_of(Timer& timer) {
+  const Timeout timeout = timer.new_timeout([] {}, kFar);
+  return test::producers_of(internal::Node::of(timeout)->core());
+}
+
+TEST(FirstUse, WaitsForNoThreadThatIsInTheMidstOfItsOwn) {
+  int stops = 0;
+  for (;; ++stops) {
+    HashedWheelTimer timer(1ms);
+    HashedWheelTimer other(1ms);
+    timer.start();
+    other.start();
+    const StoppedThread stopped(stops, [] {}, [&] { use(timer); });
+    if (!stopped.in_the_midst()) break;
+    Latch done;
+    std::jthread others([&] {
+      for (int i = 0; i < 3; ++i) {
+        use_by_new_thread(timer);
+        use_by_new_thread(other);
+        HashedWheelTimer third(1ms);
+        use_by_new_thread(third);
+      }
+      done.count_down();
+    });
+    ASSERT_TRUE(done.wait()) << "others wait for a thread that has stopped in allocation " << stops;
+  }
+  EXPECT_GE(stops, 2) << "a producer and its seat at least";
+}
+
+TEST(FirstUse, TakesOverAllThatThreadsHaveLeft) {
+  constexpr int kThreads = 8;
+  HashedWheelTimer timer(1ms);
+  for (int round = 0; round < 20; ++round) {
+    StayingThreads threads;
+    for (int i = 0; i < kThreads; ++i) threads.call([&] { use(timer); });
+  }
+  EXPECT_EQ(producers_of(timer), kThreads) << "one of them is now this thread's";
+}
+
+TEST(FirstUse, WithoutMemoryLosesNoProducer) {
+  HashedWheelTimer timer(1ms);
+  use_by_new_thread(timer);
+  const auto failures = for_each_allocation([&](std::int64_t n) {
+    bool struck = false;
+    std::thread([&] { struck = with_failing(n, [&] { use(timer); }).struck; }).join();
+    return struck;
+  });
+  EXPECT_GE(failures, 1) << "or this test could not fail";
+  EXPECT_EQ(producers_of(timer), 1) << "each thread takes over that of the last";
+}
+
+TEST(FirstUse, OfManyTimersInTurnFindsEachProducerAgain) {
+  std::vector<std::unique_ptr<HashedWheelTimer>> timers;
+  for (int i = 0; i < 10; ++i) timers.push_back(std::make_unique<HashedWheelTimer>(1ms));
+  std::jthread([&] {
+    for (int round = 0; round < 3; ++round) {
+      for (const auto& timer : timers) use(*timer);
+    }
+  }).join();
+  for (const auto& timer : timers) EXPECT_LE(producers_of(*timer), 2);
+}
+
+#if !defined(_WIN32)
+/// Uses a timer when a thread ends, several times.
+struct Late {
+  // As often as the system calls it; but sanitizers are gone at the last time.
+  static constexpr int kCalls = PTHREAD_DESTRUCTOR_ITERATIONS - (kSanitized ? 1 : 0);
+
+  static void use_it(void* late) {
+    auto& self = *static_cast<Late*>(late);
+    ++self.calls;
+    if (self.before_use) self.before_use();
+    use(*self.timer);
+    if (self.calls % kCalls != 0) pthread_setspecific(self.key, late);
+  }
+
+  explicit Late(Timer& used) : timer(&used) { EXPECT_EQ(pthread_key_create(&key, use_it), 0); }
+  ~Late() { pthread_key_delete(key); }
+  Late(const Late&) = delete;
+  Late& operator=(const Late&) = delete;
+
+  Timer* const timer;
+  pthread_key_t key{};
+  std::function<void()> before_use;
+  int calls = 0;  // by one thread at a time
+};
+
+TEST(ThreadEnd, IsNotTheLastUse) {
+  constexpr int kThreads = 50;
+  HashedWheelTimer timer(1ms);
+  use(timer);
+  Late late(timer);  // of a later key than the timer's: destructors run in that order
+  for (int i = 0; i < kThreads; ++i) {
+    std::thread([&] {
+      if (i % 2 == 0) use(timer);
+      pthread_setspecific(late.key, &late);
+    }).join();
+  }
+  EXPECT_EQ(late.calls, kThreads * Late::kCalls);
+  EXPECT_LE(producers_of(timer), 2) << "late uses keep what they have borrowed";
+}
+
+TEST(ThreadEnd, LeavesTheProducerToTheThreadThatTakesItOver) {
+  HashedWheelTimer timer(1ms);
+  use(timer);
+  Late late(timer);
+  Latch has_taken_over, end;
+  std::jthread next;
+  late.before_use = [&] {
+    if (next.joinable()) return;
+    next = std::jthread([&] {
+      use(timer);
+      has_taken_over.count_down();
+      EXPECT_TRUE(end.wait());
+    });
+    EXPECT_TRUE(has_taken_over.wait());
+  };
+  std::thread([&] {
+    use(timer);
+    pthread_setspecific(late.key, &late);
+  }).join();
+  EXPECT_EQ(producers_of(timer), 3) << "one each for this thread, the thread that took over, and the late use";
+  end.count_down();
+}
+#endif
+
+// SeatTable: how a thread finds its own part of each timer, and the fate of that part when timers are destroyed.
+
+using internal::FreeSeats;
+using internal::Seat;
+using internal::SeatTable;
+
+/// The free seats of some cores, and one seat of each with a thread.
+class Cores {
+ public:
+  explicit Cores(std::size_t count) : seats_(count) {
+    for (FreeSeats*& seats : seats_) seats = new FreeSeats;
+  }
+  ~Cores() {
+    for (FreeSeats* seats : seats_) {
+      if (seats != nullptr) seats->close();
+    }
+  }
+  Seat* seat(std::size_t index, std::uint64_t core_id) { return seats_[index]->add(nullptr, core_id); }
+  void close(std::size_t index) { std::exchange(seats_[index], nullptr)->close(); }
+
+ private:
+  std::vector<FreeSeats*> seats_;
+};
+
+TEST(SeatTable, FindsEachSeatByTheIdOfItsCore) {
+  EXPECT_EQ(SeatTable().find(1), nullptr);
+  // Consecutive ids, as cores have them; those of every 4096th core; any; and those that hash to even numbers.
+  for (const std::uint64_t step : {1ULL, 4096ULL, 0x9E37'79B9'7F4A'7C15ULL, 0x326E'E67A'0000'0000ULL}) {
+    constexpr std::size_t kCores = 1024;  // then half of the table is full
+    Cores cores(kCores);
+    SeatTable table;
+    std::vector<Seat*> seats;
+    for (std::size_t i = 0; i < kCores; ++i) {
+      ASSERT_TRUE(table.reserve());
+      seats.push_back(cores.seat(i, (i + 1) * step));
+      table.add(seats.back());
+    }
+    for (std::size_t i = 0; i < kCores; ++i) EXPECT_EQ(table.find((i + 1) * step), seats[i]);
+    EXPECT_EQ(table.find((kCores + 1) * step), nullptr);
+  }
+}
+
+TEST(SeatTable, GivesSeatsOfCoresThatHaveGoneBackWhenItIsFull) {
+  constexpr std::size_t kCores = 1000;
+  Cores cores(kCores);
+  SeatTable table;
+  ASSERT_TRUE(table.reserve());
+  Seat* const first = cores.seat(0, 1);
+  table.add(first);
+  for (std::size_t i = 1; i < kCores; ++i) {
+    ASSERT_TRUE(table.reserve());
+    table.add(cores.seat(i, i + 1));
+    cores.close(i);
+    EXPECT_EQ(table.find(1), first);
+  }
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < kCores; ++i) left += table.find(i + 1) != nullptr ? 1 : 0;
+  EXPECT_LE(left, 4u) << "of one core that is there and 999 that are gone";
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include "hashed_wheel_timer/when.h"
 
-#include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/deadline.h"
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "hashed_wheel_timer/passive_wheel.h"
@@ -342,43 +341,6 @@ TEST(CoarseDeadline, AManualTimerTakesCoarsePresentTimes) {
   EXPECT_EQ(ran, 1);
 }
 
-TEST(CoarseDeadline, AKeyedTimerNeverExpiresAKeyOfTheLastPoint) {
-  ManualTimer timer;
-  KeyedTimer<int, int> keyed(timer, [](int key, int) { ADD_FAILURE() << key << " is never due"; });
-  EXPECT_EQ(keyed.set(1, 1, (Coarse::max)()), KeyedResult::Added);
-  EXPECT_EQ(keyed.set(2, 2, 1s), KeyedResult::Added);
-  EXPECT_EQ(keyed.move(2, (Coarse::max)()), KeyedResult::Moved);
-  timer.advance(24h);
-  EXPECT_EQ(keyed.size(), 2U);
-  EXPECT_EQ(keyed.remaining(1), (nanoseconds::max)());
-}
-
-TEST(CoarseDeadline, ASleepUntilTheLastPointGoesOn) {
-  ManualTimer timer;
-  Sleep sleep = sleep_until(timer, (Coarse::max)());
-  EXPECT_FALSE(sleep.await_ready());
-  Sleep over = sleep_until(timer, (Coarse::min)());
-  EXPECT_TRUE(over.await_ready());
-}
-
-TEST(CoarseDeadline, APassiveWheelNeverFiresANodeOfTheLastPoint) {
-  struct Node : WheelNode {
-    void on_timeout() override { ADD_FAILURE() << "it is never due"; }
-  };
-  PassiveWheel wheel(1ms, Coarse());
-  Node node;
-  Node postponed;
-  wheel.schedule(node, (Coarse::max)());
-  wheel.schedule(postponed, 1s);
-  wheel.postpone(postponed, (Coarse::max)());
-  EXPECT_EQ(node.deadline(), kNever);
-  EXPECT_EQ(postponed.deadline(), kNever);
-  wheel.advance((Coarse::min)());
-  wheel.advance(Coarse(24h));
-  EXPECT_EQ(wheel.size(), 2U);
-  wheel.cancel_all();
-}
-
 TEST(CoarseDeadline, ADeadlineOfTheLastPointNeverComes) {
   const hwt::Deadline deadline = (Coarse::max)();
   EXPECT_TRUE(deadline.is_never());
@@ -401,3 +363,69 @@ TEST(CoarseDeadline, ATypeThatConvertsToAPointIsTaken) {
 
 }  // namespace
 }  // namespace hwt::test
+
+// A Deadline keeps the budget of a request over all hops, and never makes it longer. More in tests/fuzz.
+
+namespace hwt {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+using time_point = Deadline::time_point;
+
+constexpr time_point kNow{1'000'000s};
+
+static_assert(Deadline() == Deadline::never());
+static_assert(Deadline::never().remaining(kNow) == nanoseconds::max());
+static_assert(!Deadline::never().expired(time_point::max()));
+static_assert(Deadline(kNow + 5s).remaining(kNow) == 5s);
+static_assert(Deadline(kNow).expired(kNow));
+static_assert(!Deadline(kNow).expired(kNow - 1ns));
+static_assert(min(Deadline(kNow), Deadline::never()) == Deadline(kNow));
+static_assert(min(Deadline(kNow), Deadline(kNow - 1ns)) == Deadline(kNow - 1ns));
+
+TEST(Deadline, CountsFromNow) {
+  const time_point before = std::chrono::steady_clock::now();
+  const Deadline deadline = Deadline::in(1h);
+  const time_point after = std::chrono::steady_clock::now();
+  EXPECT_GE(deadline.time(), before + 1h);
+  EXPECT_LE(deadline.time(), after + 1h);
+  EXPECT_FALSE(deadline.expired());
+  EXPECT_LE(deadline.remaining(), 1h);
+  EXPECT_GT(deadline.remaining(), 0ns);
+}
+
+TEST(Deadline, RefusesANaN) { EXPECT_THROW(Deadline::in(test::kNanDelay, kNow), std::invalid_argument); }
+
+TEST(Deadline, NamesABadText) {
+  for (const std::string text :
+       {"", "m", "5", "5s", "123456789m", "-5m", "+5m", " 5m", "5 m", "5m ", "5mm", "0x5m", "5.0m", "1e3m", "５m"}) {
+    EXPECT_FALSE(Deadline::try_from_grpc_timeout(text, kNow)) << text;
+    EXPECT_EQ(test::message_of<std::invalid_argument>([&] { Deadline::from_grpc_timeout(text, kNow); }),
+              "Deadline: grpc-timeout: \"" + text + "\" (expected: 1 to 8 digits and one of H, M, S, m, u, n)");
+  }
+}
+
+TEST(Deadline, ShowsALongOrBinaryTextOnOneShortLine) {
+  const std::string text = "a\nb" + std::string(10'000, 'x');
+  const std::string message = test::message_of<std::invalid_argument>([&] { Deadline::from_grpc_timeout(text, kNow); });
+  EXPECT_EQ(message.substr(0, 29), "Deadline: grpc-timeout: \"a?bx");
+  EXPECT_LT(message.size(), 150u);
+}
+
+TEST(Deadline, IsWrittenInTheFinestUnitThatFits) {
+  const auto text = [](nanoseconds rest) { return Deadline(kNow + rest).to_grpc_timeout(kNow); };
+  EXPECT_EQ(text(0ns), "0n");
+  EXPECT_EQ(text(-5s), "0n");
+  EXPECT_EQ(text(1ns), "1n");
+  EXPECT_EQ(text(99'999'999ns), "99999999n");
+  EXPECT_EQ(text(100'000'999ns), "100000u");
+  EXPECT_EQ(text(250ms), "250000u");
+  EXPECT_EQ(text(100s), "100000m");
+  EXPECT_EQ(text(28h), "100800S");
+  EXPECT_EQ(Deadline::never().to_grpc_timeout(kNow), "");
+  EXPECT_EQ(Deadline(time_point::max() - 1ns).to_grpc_timeout(time_point(0ns)), "2562047H");
+}
+
+}  // namespace
+}  // namespace hwt
