@@ -88,16 +88,21 @@ class Lane {
     }
   }
 
-  /// Leaves nothing pending that is not due soon.
-  void cancel_all() {
+  /// Leaves nothing pending that is not due soon. Moves some of the timeouts. If the worker does not learn of such a
+  /// move, a timeout of an hour stays pending, and the round does not end.
+  void end_all() {
     for (Record* record : ring_) {
-      if (record != nullptr && !record->has_ended())
-        caller_.cancel(*record, handle_of(*record), false, !record->is_open);
+      if (record == nullptr || record->has_ended()) continue;
+      const bool alone = !record->is_open;
+      if (may_move(*record) && one_in(2) && caller_.move(*record, handle_of(*record), due(true), alone)) continue;
+      caller_.cancel(*record, handle_of(*record), false, alone);
     }
   }
 
  private:
   bool one_in(std::uint64_t count) { return random_.next() % count == 0; }
+  /// With a limit the ledger counts far timeouts until they are cancelled. The order of a stream stays.
+  bool may_move(const Record& record) const { return record.order == 0 && !(record.is_far && ledger_.limit > 0); }
   static Timeout* handle_of(Record& record) { return record.by_handle ? &record.handle : nullptr; }
 
   void step() {
@@ -116,7 +121,7 @@ class Lane {
     switch (random_.next() % 16) {
       case 0:
       case 1:
-        if (record.is_far || record.order != 0) break;
+        if (!may_move(record)) break;
         caller_.move(record, handle_of(record), due(one_in(8)), alone);
         return true;
       case 2:

@@ -74,7 +74,7 @@ struct alignas(64) Record {
   bool is_shared_task = false;
   bool is_trivial = false;  // its callable, so nothing counts the copies
   bool is_open = false;     // other threads may cancel and move it too
-  bool is_far = false;      // due in an hour, and never moved
+  bool is_far = false;      // was due in an hour when it was scheduled
   bool elsewhere = false;   // runs on an executor of its own
   Plan plan = Plan::Nothing;
   std::uint8_t stream = 0;  // of Ledger, for which `order` counts from 1; 0: it has no order

@@ -44,7 +44,7 @@ class Round {
     while (running_ != 0) watch(2ms);
     for (std::thread& thread : threads_) thread.join();
     if (setup_.end == End::Drain) {
-      for (Lane& lane : lanes_) lane.cancel_all();
+      for (Lane& lane : lanes_) lane.end_all();
       if (churn_) churn_->cancel_all();
       end_relatives();
       drain();
@@ -134,7 +134,7 @@ class Round {
       std::thread([&] {
         Lane lane(*caller_, traffic, totals_, *exchange_, records_, records, random.next(), 10);
         lane.go();
-        lane.cancel_all();
+        lane.end_all();
       }).join();
       ++totals_.threads;
     }
