@@ -40,8 +40,21 @@ void insert(Table& table, std::uint32_t hash, std::uint32_t number) {
   table.make_room(hash);
   table.insert({hash, number});
 }
+void fill(Table& table, std::uint32_t cells) {
+  for (std::uint32_t number = 1; number <= cells; ++number) insert(table, spread(number), number);
+}
 CountedCell* find(const Table& table, std::uint32_t hash, std::uint32_t number) {
   return table.find(hash, [number](const CountedCell& cell) { return cell.number == number; });
+}
+/// Expects the cells of fill(), and no others up to `most`.
+void expect_cells(Table& table, std::uint32_t cells, std::uint32_t most) {
+  EXPECT_EQ(table.size(), cells);
+  std::uint32_t seen = 0;
+  table.for_each([&seen](const CountedCell&) { ++seen; });
+  EXPECT_EQ(seen, cells);
+  for (std::uint32_t number = 1; number <= most; ++number) {
+    ASSERT_EQ(find(table, spread(number), number) != nullptr, number <= cells) << number;
+  }
 }
 
 /// A number after the latest is not outdated: its timeout was armed and has expired before rearm() stored the number.
@@ -66,20 +79,14 @@ TEST(KeyedTable, NoInsertionMovesMoreThanAPage) {
     insert(table, spread(number), number);
     most = std::max(most, CountedCell::moves - before);
   }
-  EXPECT_EQ(table.size(), kCells);
   EXPECT_LE(most, 3 * 1024);  // a page has up to 1024 cells, and may be split more than once
-  for (std::uint32_t number = 1; number <= kCells; ++number) {
-    ASSERT_NE(find(table, spread(number), number), nullptr) << number;
-  }
-  std::uint32_t seen = 0;
-  table.for_each([&seen](const CountedCell&) { ++seen; });
-  EXPECT_EQ(seen, kCells);
+  expect_cells(table, kCells, kCells);
 }
 
 TEST(KeyedTable, ErasedCellsLeaveTheOthersWhereTheyAreFound) {
   constexpr std::uint32_t kCells = 20'000;
   Table table;
-  for (std::uint32_t number = 1; number <= kCells; ++number) insert(table, spread(number), number);
+  fill(table, kCells);
   for (std::uint32_t number = 1; number <= kCells; number += 3) {
     EXPECT_EQ(table.erase(find(table, spread(number), number)).number, number);
   }
@@ -94,20 +101,11 @@ TEST(KeyedTable, ASwapLeavesAllCellsOfBothTablesWhereTheyAreFound) {
   constexpr std::uint32_t kFew = 3;         // in one
   Table many;
   Table few;
-  for (std::uint32_t number = 1; number <= kMany; ++number) insert(many, spread(number), number);
-  for (std::uint32_t number = 1; number <= kFew; ++number) insert(few, spread(number), number);
+  fill(many, kMany);
+  fill(few, kFew);
   few.swap(many);
-  const auto expect_cells = [](Table& table, std::uint32_t cells) {
-    EXPECT_EQ(table.size(), cells);
-    std::uint32_t seen = 0;
-    table.for_each([&seen](const CountedCell&) { ++seen; });
-    EXPECT_EQ(seen, cells);
-    for (std::uint32_t number = 1; number <= kMany; ++number) {
-      ASSERT_EQ(find(table, spread(number), number) != nullptr, number <= cells) << number;
-    }
-  };
-  ASSERT_NO_FATAL_FAILURE(expect_cells(few, kMany));
-  expect_cells(many, kFew);
+  ASSERT_NO_FATAL_FAILURE(expect_cells(few, kMany, kMany));
+  expect_cells(many, kFew, kMany);
 }
 
 // A bad hash costs time, not memory: nothing can be split.
