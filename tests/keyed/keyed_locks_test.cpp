@@ -2,7 +2,6 @@
 // wait for that thread, and every value expires when it is due.
 
 #include "hashed_wheel_timer/keyed_timer.h"
-#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/held_timer.h"
 #include "tests/support/test_support.h"
 

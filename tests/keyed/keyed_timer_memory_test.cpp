@@ -1,12 +1,6 @@
 // KeyedTimer and memory: its behaviour without memory, and that it gives back all of it.
 
-#include <functional>
-#include <optional>
-#include <string>
-#include <utility>
-
 #include "hashed_wheel_timer/keyed_timer.h"
-#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 

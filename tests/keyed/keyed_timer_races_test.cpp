@@ -1,9 +1,6 @@
 // KeyedTimer against the worker and other threads: each value is counted, and has exactly one fate. No value expires
 // early, or after a move has saved it.
 
-#include <array>
-#include <random>
-
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "tests/support/test_support.h"
 

@@ -1,21 +1,8 @@
-// KeyedTimer: random calls against a map, and a test for each other promise. Most use a ManualTimer. Some use an
-// executor that keeps its jobs, so that they can act between the claim of a timeout and the run of its task.
+// KeyedTimer beyond the random calls of tests/fuzz/timers.cpp. Most tests use a ManualTimer. Some use an executor that
+// keeps its jobs, so that they can act between the claim of a timeout and the run of its task.
 
 #include "hashed_wheel_timer/keyed_timer.h"
 
-#include <algorithm>
-#include <array>
-#include <functional>
-#include <limits>
-#include <map>
-#include <memory>
-#include <optional>
-#include <random>
-#include <set>
-#include <stdexcept>
-#include <string>
-
-#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/test_support.h"
 
 namespace hwt {
@@ -54,34 +41,19 @@ TEST_F(Keyed, StopTakesEverythingAndRefusesFromThenOn) {
   EXPECT_TRUE(timer_.new_timeout([] {}, 1ms)) << "the timer is borrowed, and never stopped";
 }
 
-TEST(KeyedInside, EveryOperationIsAllowedOnAnyKey) {
+TEST(KeyedInside, StopIsAllowed) {
   ManualTimer timer;
   std::optional<KeyedTimer<int, int>> keyed;
-  int rounds = 0;
-  keyed.emplace(timer, [&](const int& key, int& value) {
-    if (key != 0) return;
-    EXPECT_EQ(keyed->size(), 100u);
-    EXPECT_FALSE(keyed->contains(0));
-    EXPECT_EQ(keyed->remaining(0), std::nullopt);
-    EXPECT_EQ(keyed->move(0, 1ms), KeyedResult::NotFound);
-    for (int other = 1; other <= 100; ++other) {
-      EXPECT_EQ(keyed->move(other, 1h), KeyedResult::Moved);
-      EXPECT_EQ(keyed->set(other, 1, 1h), KeyedResult::Replaced);
-      EXPECT_EQ(keyed->remove(other), 1);
-      EXPECT_EQ(keyed->set(other, 2, 1h), KeyedResult::Added);
-    }
-    if (++rounds < 3) {
-      EXPECT_EQ(keyed->set(0, value + 1, 1ms), KeyedResult::Added);  // itself again
-    } else {
-      EXPECT_EQ(keyed->drain().size(), 100u);
-      (void)keyed->set(5, 5, 1ms);
-      EXPECT_EQ(keyed->stop(), (Items{{5, 5}}));
-    }
+  int expired = 0;
+  keyed.emplace(timer, [&](const int&, int&) {
+    ++expired;
+    EXPECT_EQ(keyed->set(5, 5, 1ms), KeyedResult::Added);
+    EXPECT_EQ(keyed->stop(), (Items{{5, 5}}));
+    EXPECT_EQ(keyed->set(5, 5, 1ms), KeyedResult::Stopped);
   });
-  for (int other = 1; other <= 100; ++other) (void)keyed->set(other, 0, 1h);
   (void)keyed->set(0, 0, 1ms);
   timer.advance(1s);
-  EXPECT_EQ(rounds, 3);
+  EXPECT_EQ(expired, 1);
 }
 
 TEST(KeyedInside, TheKeyedTimerMayBeDestroyed) {
@@ -407,6 +379,8 @@ TEST(KeyedClock, AnOverdueValueHasNoTimeLeftOnAnyClock) {
     ManualTimer timer(1ms, (steady_clock::time_point::min)());
     KeyedTimer<int, int> keyed(timer, [](const int&, int&) {});
     (void)keyed.set(1, 1, 1s);
+    (void)keyed.set(2, 2, nanoseconds::max());
+    EXPECT_EQ(keyed.remaining(2), nanoseconds::max()) << "never";
     timer.advance_to(now, 0);
     EXPECT_EQ(keyed.remaining(1), 0ns);
   }
@@ -497,94 +471,6 @@ TEST(KeyedErrors, AMoveConstructorThatThrowsLeavesNothingPending) {
     EXPECT_EQ(expired, 0);
   }
 }
-
-/// So bad that long runs of cells form, which wrap around the end of the table, and into which removals tear holes.
-struct BadHash {
-  std::size_t operator()(int key) const { return static_cast<std::size_t>(key % 4); }
-};
-
-template <class Hash>
-void compare_with_a_map(int keys) {
-  using time_point = steady_clock::time_point;
-  constexpr time_point kFirst = (time_point::min)();
-  constexpr time_point kLast = (time_point::max)();
-  struct Item {
-    int value;
-    time_point deadline;
-    time_point expires;  // a deadline that has passed expires at the next tick, the end of time never
-  };
-  ManualTimer timer(1ms, time_point(1h));
-  std::map<int, Item> model;
-  KeyedTimer<int, int, Hash> keyed(timer, [&](const int& key, int& value) {
-    const auto found = model.find(key);
-    ASSERT_NE(found, model.end()) << key;
-    EXPECT_EQ(found->second.value, value) << key;
-    EXPECT_EQ(found->second.expires, timer.now()) << key;
-    model.erase(found);
-  });
-  std::minstd_rand random(1);
-  const auto below = [&](int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); };
-  for (int step = 0; step < 30'000; ++step) {
-    const int key = below(keys);
-    const time_point now = timer.now();
-    const nanoseconds delay = below(keys) * 1ms;
-    std::pair<When, time_point> choice(delay, now + delay);
-    if (below(2) == 0) choice.first = now + delay;
-    const std::array<std::pair<When, time_point>, 10> special{{{now - delay, now},
-                                                               {now - 1ns, now},
-                                                               {kFirst, now},
-                                                               {-delay, now},
-                                                               {nanoseconds::min(), now},
-                                                               {(std::chrono::hours::min)(), now},
-                                                               {kLast, kLast},
-                                                               {nanoseconds::max(), kLast},
-                                                               {(std::chrono::hours::max)(), kLast},
-                                                               {std::chrono::years(600), kLast}}};
-    if (below(5) == 0) choice = special.at(static_cast<std::size_t>(below(10)));
-    const auto& [when, deadline] = choice;
-    const time_point expires = std::max(deadline, now + 1ms);
-    const auto found = model.find(key);
-    const bool there = found != model.end();
-    switch (below(8)) {
-      case 0:
-      case 1:
-      case 2:
-        ASSERT_EQ(keyed.set(key, step, when), there ? KeyedResult::Replaced : KeyedResult::Added);
-        model[key] = {step, deadline, expires};
-        break;
-      case 3:
-      case 4:
-        ASSERT_EQ(keyed.move(key, when), there ? KeyedResult::Moved : KeyedResult::NotFound);
-        if (there) found->second = {found->second.value, deadline, expires};
-        break;
-      case 5:
-        ASSERT_EQ(keyed.remove(key), there ? std::optional(found->second.value) : std::nullopt);
-        model.erase(key);
-        break;
-      case 6: {
-        std::optional<nanoseconds> left;
-        if (there) left = std::max(found->second.deadline - now, 0ns);
-        if (there && found->second.deadline == kLast) left = nanoseconds::max();
-        ASSERT_EQ(keyed.remaining(key), left);
-        ASSERT_EQ(keyed.contains(key), there);
-        break;
-      }
-      default:
-        timer.advance(1ms);
-        if (below(500) != 0) break;
-        Items values;
-        for (const auto& [k, item] : model) values.emplace_back(k, item.value);
-        ASSERT_EQ(sorted(keyed.drain()), values);
-        model.clear();
-    }
-    ASSERT_EQ(keyed.size(), model.size());
-    ASSERT_EQ(timer.pending_timeouts(), static_cast<std::int64_t>(model.size()));
-    for (const auto& [k, item] : model) ASSERT_GT(item.expires, timer.now()) << k << " is overdue";
-  }
-}
-
-TEST(KeyedModel, BehavesAsAMap) { compare_with_a_map<std::hash<int>>(300); }
-TEST(KeyedModel, BehavesAsAMapWithABadHash) { compare_with_a_map<BadHash>(60); }
 
 TEST(KeyedWithoutAWorker, SetThrowsAndKeepsNothing) {
   HashedWheelTimer timer({.thread_factory = [](const std::function<void()>&) { return std::thread(); }});

@@ -2,8 +2,6 @@
 
 #include <sys/epoll.h>
 
-#include <atomic>
-
 #include "tests/loops/driven.h"
 
 using namespace std::chrono_literals;

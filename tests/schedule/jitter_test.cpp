@@ -2,17 +2,10 @@
 
 #include "hashed_wheel_timer/jitter.h"
 
-#include <algorithm>
-#include <limits>
-#include <set>
-#include <stdexcept>
-
 #include "tests/support/test_support.h"
 
 #if defined(__unix__)
 #include <unistd.h>
-
-#include <array>
 
 #include "tests/support/forked_child.h"
 #endif

@@ -1,7 +1,6 @@
 // Schedules: a thread stands still inside a call, as if the system had preempted it. The worker does not wait for it,
 // and no run is lost.
 
-#include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/schedule.h"
 #include "tests/support/held_timer.h"
 
