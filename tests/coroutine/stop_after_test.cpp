@@ -2,7 +2,6 @@
 
 #include "hashed_wheel_timer/stop_after.h"
 
-#include "hashed_wheel_timer/coroutine.h"
 #include "tests/coroutine/coroutine_support.h"
 
 namespace hwt {
@@ -192,23 +191,6 @@ TYPED_TEST(StopAfterLimitThreaded, ADeadlineThatAnExecutorDropsRequestsNothing) 
   EXPECT_TRUE(timer->stop().empty());
   EXPECT_FALSE(limit.token().stop_requested());
   EXPECT_TRUE(limit.cancel());
-}
-
-// With a coroutine.
-
-TYPED_TEST(StopAfterLimit, EndsTheSleepOfACoroutine) {
-  const auto timer = make_timer<TypeParam>();
-  std::optional<Wake> wake;
-  Latch awake;
-  StopAfter limit(*timer, 2ms);
-  [](Timer& timer, std::stop_token stop, std::optional<Wake>& wake, Latch& awake) -> Detached {
-    wake = co_await sleep_for(timer, kFar, std::move(stop));
-    awake.count_down();
-  }(*timer, limit.token(), wake, awake);
-  EXPECT_TRUE(passes_until(*timer, [&] { return awake.is_open(); }));
-  EXPECT_EQ(wake, Wake::Stopped);
-  EXPECT_TRUE(limit.timed_out());
-  EXPECT_EQ(timer->pending_timeouts(), 0);
 }
 
 // Races.

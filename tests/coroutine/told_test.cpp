@@ -20,7 +20,6 @@ struct Story {
   std::atomic<int> told = 0;
   std::optional<NotRun> why;
   std::thread::id told_on;
-  std::function<void()> when_told;
   bool destroyed = false;
 };
 
@@ -40,7 +39,6 @@ class Waiter {
     story_->why = why;
     story_->told_on = std::this_thread::get_id();
     ++story_->told;
-    if (story_->when_told) story_->when_told();
   }
 
  private:

@@ -100,10 +100,6 @@ class KeyedRacesWith : public ::testing::Test {
     EXPECT_EQ(fates_.twice, 0);
     EXPECT_EQ(fates_.dropped, replaced_ + fates_.refused + left);
     EXPECT_EQ(fates_.made, fates_.expired + fates_.taken + fates_.dropped);
-    RecordProperty("made", static_cast<int>(fates_.made));
-    RecordProperty("expired", static_cast<int>(fates_.expired));
-    RecordProperty("taken", static_cast<int>(fates_.taken));
-    RecordProperty("replaced", static_cast<int>(replaced_));
   }
   void wait_until_empty() {
     EXPECT_TRUE(eventually([&] { return keyed_->size() == 0; }));

@@ -301,31 +301,24 @@ TEST(LoopTimer, RunDueAsksForACallAtOnceIfAnotherThreadHasCancelledThousandsMean
 TEST(LoopTimer, ACallOfRunDueTakesOnlyWhatCameBeforeIt) {
   constexpr int kMore = 101'000;
   constexpr int kCalls = 3;
-  struct Chain : RecordingTask {
-    explicit Chain(LoopTimer& its_timer) : timer(its_timer) {}
-    void cancelled(Timeout& timeout) override {
-      RecordingTask::cancelled(timeout);
-      if (cancellations == kCalls) return;
-      for (int i = 0; i < kMore; ++i) timer.add(must_not_run, kFar);
-      timer.new_timeout(self, kFar).cancel();
-    }
-    LoopTimer& timer;
-    std::shared_ptr<Chain> self;
-  };
+  int cancellations = 0;
+  std::shared_ptr<TimerTask> chain;
   LoopTimer timer{1ms};
-  const auto chain = std::make_shared<Chain>(timer);
-  chain->self = chain;
+  chain = on_cancelled([&] {
+    if (++cancellations == kCalls) return;
+    for (int i = 0; i < kMore; ++i) timer.add(must_not_run, kFar);
+    timer.new_timeout(chain, kFar).cancel();
+  });
   timer.new_timeout(chain, kFar).cancel();
-  for (int calls = 1; chain->cancellations != kCalls && calls <= 100; ++calls) {
-    const int before = chain->cancellations;
+  for (int calls = 1; cancellations != kCalls && calls <= 100; ++calls) {
+    const int before = cancellations;
     const auto next = timer.run_due();
-    EXPECT_LE(chain->cancellations, before + 1);
-    if (chain->cancellations != kCalls) {
+    EXPECT_LE(cancellations, before + 1);
+    if (cancellations != kCalls) {
       EXPECT_LE(next, steady_clock::now()) << "there is more to do";
     }
   }
-  EXPECT_EQ(chain->cancellations, kCalls);
-  chain->self = nullptr;
+  EXPECT_EQ(cancellations, kCalls);
 }
 
 /// Whether the timeout waits in the inbox or is in the wheel, or was there and is cancelled.
