@@ -2,24 +2,8 @@
 
 // Shared by the tests of asio.h. These are built for standalone Asio, and with HWT_TEST_BOOST for Boost's.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <functional>
 #include <future>
-#include <memory>
-#include <optional>
-#include <random>
-#include <stdexcept>
-#include <string>
 #include <system_error>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #ifdef HWT_TEST_BOOST
 #include <boost/asio.hpp>
@@ -43,8 +27,6 @@ inline constexpr auto kDeferred = asio::experimental::deferred;
 #endif
 
 #include "hashed_wheel_timer/deadline.h"
-#include "hashed_wheel_timer/hashed_wheel_timer.h"
-#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/test_support.h"
 
 namespace asio_test {

@@ -12,10 +12,7 @@ struct CancelAfter : testing::Test {
   template <class Limit>
   void read_at_most(Limit limit) {
     here.async_read_some(host::buffer(buffer),
-                         net::cancel_after(timer, limit, [this](const Error& error, std::size_t size) {
-                           ended = error;
-                           transferred = size;
-                         }));
+                         net::cancel_after(timer, limit, [this](const Error& error, std::size_t) { ended = error; }));
   }
 
   host::io_context loop;
@@ -24,17 +21,7 @@ struct CancelAfter : testing::Test {
   host::local::stream_protocol::socket there{loop};
   std::array<char, 4> buffer{};
   std::optional<Error> ended;
-  std::size_t transferred = 0;
 };
-
-TEST_F(CancelAfter, CancelsTheOperationAtItsLimit) {
-  const auto start = steady_clock::now();
-  read_at_most(20ms);
-  loop.run();
-  EXPECT_EQ(ended, Error(kAborted));
-  EXPECT_EQ(transferred, 0u);
-  EXPECT_GE(steady_clock::now() - start, 20ms);
-}
 
 TEST_F(CancelAfter, CancelsTheOperationAtADeadline) {
   const hwt::Deadline deadline = hwt::Deadline::in(20ms);
@@ -98,15 +85,16 @@ TEST_F(CancelAfter, LeavesTheSlotOfTheHandlerAsItIs) {
   signal.emit(host::cancellation_type::terminal);  // does nothing: the operation has ended
 }
 
-TEST_F(CancelAfter, WithinABoundSlotHasItsLimitAndTheSlot) {
+TEST_F(CancelAfter, WithinABoundSlotHasItsLimitAndTheSlotAndTakesAHandlerThatCanOnlyBeMoved) {
   std::vector<Error> ended;
   host::cancellation_signal signal;
   const auto read = [&](hwt::Delay limit) {
-    here.async_read_some(host::buffer(buffer),
-                         host::bind_cancellation_slot(
-                             signal.slot(), net::cancel_after(timer, limit, [&](const Error& error, std::size_t) {
-                               ended.push_back(error);
-                             })));
+    auto handler = [&, owned = std::make_unique<int>(7)](const Error& error, std::size_t) {
+      EXPECT_EQ(*owned, 7);
+      ended.push_back(error);
+    };
+    here.async_read_some(host::buffer(buffer), host::bind_cancellation_slot(
+                                                   signal.slot(), net::cancel_after(timer, limit, std::move(handler))));
     loop.restart();
     loop.poll();
   };
@@ -119,23 +107,6 @@ TEST_F(CancelAfter, WithinABoundSlotHasItsLimitAndTheSlot) {
   read(2ms);
   loop.run();
   EXPECT_EQ(ended, std::vector<Error>(2, kAborted));
-}
-
-TEST_F(CancelAfter, WithinABoundSlotTakesAHandlerThatCanOnlyBeMoved) {
-  host::cancellation_signal signal;
-  std::vector<Error> ended;
-  here.async_read_some(
-      host::buffer(buffer),
-      host::bind_cancellation_slot(
-          signal.slot(),
-          net::cancel_after(timer, kFar, [&, owned = std::make_unique<int>(7)](const Error& error, std::size_t) {
-            EXPECT_EQ(*owned, 7);
-            ended.push_back(error);
-          })));
-  loop.poll();
-  signal.emit(host::cancellation_type::terminal);
-  loop.run();
-  EXPECT_EQ(ended, std::vector<Error>{kAborted});
 }
 
 TEST_F(CancelAfter, KeepsTheExecutorAndTheAllocatorOfTheHandler) {

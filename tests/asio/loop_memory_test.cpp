@@ -1,14 +1,6 @@
 // A LoopTimer of Asio whose loop is woken and armed without memory, and the memory that its handlers have instead.
 
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <new>
-#include <thread>
-#include <vector>
 
 #include "hashed_wheel_timer/asio.h"
 #include "tests/support/allocation_hook.h"
@@ -60,8 +52,7 @@ TEST_F(LoopWithoutMemory, ItArmsItsAlarmForEarlierAndLaterTimes) {
 
 TEST_F(LoopWithoutMemory, ATurnThatFindsNoOtherDeadlineLeavesItsAlarmAlone) {
   const auto handlers_after_many_cancels = [&] {
-    std::vector<Timeout> many;
-    for (int i = 0; i < 40'000; ++i) many.push_back(timer_.new_timeout([] {}, 2h));
+    std::vector<Timeout> many = far_timeouts(timer_, 40'000, 2h);
     run_together(1, [&](int) {
       for (Timeout& timeout : many) timeout.cancel();  // asks the loop for a turn, to give the memory back
     });
@@ -75,15 +66,7 @@ TEST(FirstAlarm, RunThrowsWithoutMemoryAndCanBeCalledAgain) {
   asio::io_context loop;
   net::LoopTimer timer{loop.get_executor()};
   Timeout first = timer.new_timeout(must_not_run, kFar);  // not due when a busy machine comes to poll()
-  Shortage shortage(0, Shortage::kAll);
-  bool threw = false;
-  try {
-    loop.poll();
-  } catch (const std::bad_alloc&) {
-    threw = true;
-  }
-  shortage.end();
-  EXPECT_TRUE(threw);
+  EXPECT_TRUE(with_failing(0, [&] { loop.poll(); }, Shortage::kAll).bad_alloc);
   EXPECT_TRUE(first.cancel());
   bool ran = false;
   timer.new_timeout([&] { ran = true; }, 1ms);

@@ -98,7 +98,7 @@ TEST_F(SlotOfAWait, IsEmptyOnceTheContextHasGoneWhicheverWayTheTimerEndedBefore)
 }
 
 TEST_F(SlotOfAWait, MayBeToldAfterTheContextOfTheWaitHasGoneAndBeforeItsHandlerIsCalledElsewhere) {
-  async_wait(timer, executor(), 1ms,
+  async_wait(timer, host::make_strand(executor()), 1ms,
              host::bind_cancellation_slot(signal->slot(), host::bind_executor(loop.get_executor(), Note{&errors})));
   timer.advance(1ms);
   EXPECT_EQ(context->run(), 1u);  // from here it is in the other queue

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -38,7 +39,10 @@ constexpr int kAll[] = {HWT_HASHED_WHEEL, HWT_HIERARCHICAL_WHEEL, HWT_LOOP, HWT_
 struct Destroy {
   void operator()(hwt_timer* timer) const { hwt_destroy(timer); }
 };
-using Owner = std::unique_ptr<hwt_timer, Destroy>;
+struct Owner : std::unique_ptr<hwt_timer, Destroy> {
+  using unique_ptr::unique_ptr;
+  operator hwt_timer*() const { return get(); }  // NOLINT(google-explicit-constructor)
+};
 
 hwt_options options_of(int kind) {
   hwt_options options;
@@ -57,6 +61,7 @@ Owner make(int kind) { return make(options_of(kind)); }
 
 void count(void* argument) { ++*static_cast<std::atomic<int>*>(argument); }
 void must_not_run(void*) { ADD_FAILURE() << "it must not run"; }
+hwt_id add_far(hwt_timer* timer) { return hwt_add(timer, kHour, must_not_run, nullptr); }
 
 template <class Condition>
 bool eventually(Condition&& condition) {
@@ -89,21 +94,21 @@ TEST(CInterface, RunsACallbackOnceAndNotEarly) {
       hwt_timer* timer;
       std::atomic<std::int64_t> at{0};
       std::atomic<int> times{0};
-    } ran{timer.get()};
+    } ran{timer};
     const auto note = [](void* argument) {
       auto& here = *static_cast<Ran*>(argument);
       here.at = hwt_now(here.timer);
       ++here.times;
     };
-    const std::int64_t begun = hwt_now(timer.get());
-    ASSERT_NE(hwt_add(timer.get(), 5 * kMs, note, &ran), 0u) << hwt_last_error();
-    EXPECT_TRUE(run_until(timer.get(), kind, [&] { return ran.times != 0; })) << kind;
+    const std::int64_t begun = hwt_now(timer);
+    ASSERT_NE(hwt_add(timer, 5 * kMs, note, &ran), 0u) << hwt_last_error();
+    EXPECT_TRUE(run_until(timer, kind, [&] { return ran.times != 0; })) << kind;
     EXPECT_GE(ran.at, begun + 5 * kMs) << kind;
-    const std::int64_t deadline = hwt_now(timer.get()) + 3 * kMs;
-    ASSERT_NE(hwt_add_at(timer.get(), deadline, note, &ran), 0u);
-    EXPECT_TRUE(run_until(timer.get(), kind, [&] { return ran.times == 2; })) << kind;
+    const std::int64_t deadline = hwt_now(timer) + 3 * kMs;
+    ASSERT_NE(hwt_add_at(timer, deadline, note, &ran), 0u);
+    EXPECT_TRUE(run_until(timer, kind, [&] { return ran.times == 2; })) << kind;
     EXPECT_GE(ran.at, deadline) << kind;
-    EXPECT_EQ(hwt_pending(timer.get()), 0);
+    EXPECT_EQ(hwt_pending(timer), 0);
   }
 }
 
@@ -112,41 +117,47 @@ TEST(CInterface, AnExactClockIsReadForEachDelay) {
   hwt_options options = options_of(HWT_HASHED_WHEEL);
   options.exact_clock = 1;
   const Owner timer = make(options);
-  ASSERT_EQ(hwt_start(timer.get()), 0);
+  ASSERT_EQ(hwt_start(timer), 0);
   std::this_thread::sleep_for(20ms);  // long enough for the cycle counter, were it used
-  hwt_add(timer.get(), kHour, must_not_run, nullptr);
+  add_far(timer);
   const int before = hwt::test::clock_readings;
-  for (int i = 0; i < 1000; ++i) hwt_add(timer.get(), kHour, must_not_run, nullptr);
+  for (int i = 0; i < 1000; ++i) add_far(timer);
   EXPECT_GE(hwt::test::clock_readings - before, 1000);
 }
 #endif
 
-TEST(CInterface, ANegativeDelayIsDueNowAndNeverIsNever) {
-  const Owner timer = make(HWT_MANUAL);
+TEST(CInterface, AManualTimerBeginsAtItsStartANegativeDelayIsDueThenAndNeverIsNever) {
+  hwt_options options = options_of(HWT_MANUAL);
+  options.start_ns = 5 * kHour;
+  const Owner timer = make(options);
+  EXPECT_EQ(hwt_now(timer), 5 * kHour);
+  EXPECT_EQ(hwt_next(timer), HWT_NEVER);
+  EXPECT_EQ(hwt_poll_timeout(HWT_NEVER), -1);
   std::atomic<int> ran = 0;
-  hwt_add(timer.get(), -kHour, count, &ran);
-  const hwt_id never = hwt_add(timer.get(), HWT_NEVER, must_not_run, nullptr);
-  EXPECT_EQ(hwt_advance(timer.get(), kMs), 1);
+  hwt_add(timer, -kHour, count, &ran);
+  EXPECT_EQ(hwt_next(timer), 5 * kHour + kMs);
+  const hwt_id never = hwt_add(timer, HWT_NEVER, must_not_run, nullptr);
+  EXPECT_EQ(hwt_advance(timer, 5 * kHour + kMs), 1);
   EXPECT_EQ(ran, 1);
-  EXPECT_EQ(hwt_advance(timer.get(), 1000 * kHour), 0);
-  EXPECT_EQ(hwt_cancel(timer.get(), never), 0);
+  EXPECT_EQ(hwt_advance(timer, 1000 * kHour), 0);
+  EXPECT_EQ(hwt_cancel(timer, never), 0);
 }
 
 TEST(CInterface, CancelAnswersWithTheNumbersOfBrpc) {
   for (const int kind : kAll) {
     const Owner timer = make(kind);
-    const hwt_id pending = hwt_add(timer.get(), kHour, must_not_run, nullptr);
-    EXPECT_EQ(hwt_cancel(timer.get(), pending), 0);
-    EXPECT_EQ(hwt_cancel(timer.get(), pending), -1) << "gone";
-    EXPECT_EQ(hwt_cancel_and_wait(timer.get(), pending), -1) << "gone";
+    const hwt_id pending = add_far(timer);
+    EXPECT_EQ(hwt_cancel(timer, pending), 0);
+    EXPECT_EQ(hwt_cancel(timer, pending), -1) << "gone";
+    EXPECT_EQ(hwt_cancel_and_wait(timer, pending), -1) << "gone";
     struct Self {
       hwt_timer* timer;
       std::atomic<hwt_id> id{0};
       std::atomic<int> said{7}, waited{7};
       std::atomic<bool> ran{false};
-    } self{timer.get()};
+    } self{timer};
     self.id = hwt_add(
-        timer.get(), 20 * kMs,
+        timer, 20 * kMs,
         [](void* argument) {
           auto& here = *static_cast<Self*>(argument);
           while (here.id == 0) std::this_thread::yield();  // hwt_add() has returned
@@ -155,34 +166,29 @@ TEST(CInterface, CancelAnswersWithTheNumbersOfBrpc) {
           here.ran = true;
         },
         &self);
-    EXPECT_TRUE(run_until(timer.get(), kind, [&] { return self.ran.load(); }));
+    EXPECT_TRUE(run_until(timer, kind, [&] { return self.ran.load(); }));
     EXPECT_EQ(self.said, 1) << "running";
     EXPECT_EQ(self.waited, 1) << "inside the callback itself";
-    EXPECT_TRUE(run_until(timer.get(), kind, [&] { return hwt_cancel(timer.get(), self.id) == -1; }));
+    EXPECT_TRUE(run_until(timer, kind, [&] { return hwt_cancel(timer, self.id) == -1; }));
   }
 }
 
 TEST(CInterface, CancelAndWaitLetsTheArgumentBeFreed) {
+  const auto use = [](void* argument) {
+    auto& in_use = *static_cast<std::atomic<bool>*>(argument);
+    in_use = true;
+    std::this_thread::sleep_for(100us);
+    in_use = false;
+  };
   for (const int kind : kThreaded) {
     const Owner timer = make(kind);
     for (int i = 0; i < 200; ++i) {
-      struct Argument {
-        std::atomic<bool> in_use{false};
-      };
-      const auto argument = std::make_unique<Argument>();
-      const hwt_id id = hwt_add(
-          timer.get(), i % 3 * kMs,
-          [](void* given) {
-            auto& here = *static_cast<Argument*>(given);
-            here.in_use = true;
-            std::this_thread::sleep_for(100us);
-            here.in_use = false;
-          },
-          argument.get());
+      const auto in_use = std::make_unique<std::atomic<bool>>(false);
+      const hwt_id id = hwt_add(timer, i % 3 * kMs, use, in_use.get());
       if (i % 2 == 0) std::this_thread::sleep_for(1ms);
-      const int result = hwt_cancel_and_wait(timer.get(), id);
+      const int result = hwt_cancel_and_wait(timer, id);
       EXPECT_TRUE(result == 0 || result == -1) << result;
-      EXPECT_FALSE(argument->in_use);
+      EXPECT_FALSE(*in_use);
     }
   }
 }
@@ -196,27 +202,27 @@ TEST(CInterface, ATimeoutByTheWallClockIsNotEarly) {
       return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
     };
     const std::int64_t due = wall() + 20 * kMs;
-    ASSERT_NE(hwt_add_wall(timer.get(), due, count, &ran), 0u);
-    ASSERT_NE(hwt_add_wall(timer.get(), (std::numeric_limits<std::int64_t>::max)(), must_not_run, nullptr), 0u);
-    EXPECT_TRUE(run_until(timer.get(), kind, [&] { return ran == 1; }));
+    ASSERT_NE(hwt_add_wall(timer, due, count, &ran), 0u);
+    ASSERT_NE(hwt_add_wall(timer, (std::numeric_limits<std::int64_t>::max)(), must_not_run, nullptr), 0u);
+    EXPECT_TRUE(run_until(timer, kind, [&] { return ran == 1; }));
     EXPECT_GE(wall(), due) << kind;
-    EXPECT_EQ(hwt_pending(timer.get()), 1) << "the end of the wall clock is never";
+    EXPECT_EQ(hwt_pending(timer), 1) << "the end of the wall clock is never";
   }
 }
 
 TEST(CInterface, RescheduleMovesATimeout) {
   const Owner timer = make(HWT_MANUAL);
   std::atomic<int> ran = 0;
-  const hwt_id id = hwt_add(timer.get(), 5 * kMs, count, &ran);
-  EXPECT_EQ(hwt_reschedule(timer.get(), id, 20 * kMs), 0);
-  hwt_advance(timer.get(), 19 * kMs);
+  const hwt_id id = hwt_add(timer, 5 * kMs, count, &ran);
+  EXPECT_EQ(hwt_reschedule(timer, id, 20 * kMs), 0);
+  hwt_advance(timer, 19 * kMs);
   EXPECT_EQ(ran, 0);
-  EXPECT_EQ(hwt_reschedule_at(timer.get(), id, 30 * kMs), 0);
-  hwt_advance(timer.get(), 29 * kMs);
+  EXPECT_EQ(hwt_reschedule_at(timer, id, 30 * kMs), 0);
+  hwt_advance(timer, 29 * kMs);
   EXPECT_EQ(ran, 0);
-  EXPECT_EQ(hwt_advance(timer.get(), 30 * kMs), 1);
+  EXPECT_EQ(hwt_advance(timer, 30 * kMs), 1);
   EXPECT_EQ(ran, 1);
-  EXPECT_EQ(hwt_reschedule(timer.get(), id, kMs), -1);
+  EXPECT_EQ(hwt_reschedule(timer, id, kMs), -1);
   EXPECT_EQ(errno, ESRCH);
   EXPECT_SAYS("hwt_reschedule: id: " + std::to_string(id) + " (expected: that of a pending timeout)");
 }
@@ -225,34 +231,23 @@ TEST(CInterface, StopHandsBackEachPendingCallbackWithItsArgument) {
   for (const int kind : kAll) {
     const Owner timer = make(kind);
     std::vector<int> arguments(100);
-    for (int& argument : arguments) ASSERT_NE(hwt_add(timer.get(), kHour, must_not_run, &argument), 0u);
-    const hwt_id cancelled = hwt_add(timer.get(), kHour, must_not_run, nullptr);
-    hwt_cancel(timer.get(), cancelled);
-    struct Context {
-      int calls = 0;
-    } context;
-    const auto each = [](void* given, hwt_callback callback, void* argument) {
-      ++static_cast<Context*>(given)->calls;
+    for (int& argument : arguments) ASSERT_NE(hwt_add(timer, kHour, must_not_run, &argument), 0u);
+    hwt_cancel(timer, add_far(timer));
+    int calls = 0;
+    const auto each = [](void* context, hwt_callback callback, void* argument) {
+      ++*static_cast<int*>(context);
       EXPECT_EQ(callback, &must_not_run);
       ++*static_cast<int*>(argument);
     };
-    EXPECT_EQ(hwt_stop(timer.get(), each, &context), 0);
-    EXPECT_EQ(context.calls, 100);
+    EXPECT_EQ(hwt_stop(timer, each, &calls), 0);
+    EXPECT_EQ(calls, 100);
     EXPECT_EQ(arguments, std::vector<int>(100, 1));
-    EXPECT_EQ(hwt_stop(timer.get(), each, &context), 0) << "a second time: nothing is left";
-    EXPECT_EQ(context.calls, 100);
-    EXPECT_EQ(hwt_add(timer.get(), kMs, must_not_run, nullptr), 0u);
+    EXPECT_EQ(hwt_stop(timer, each, &calls), 0) << "a second time: nothing is left";
+    EXPECT_EQ(calls, 100);
+    EXPECT_EQ(hwt_add(timer, kMs, must_not_run, nullptr), 0u);
     EXPECT_EQ(errno, ECANCELED);
     EXPECT_SAYS("hwt_add: the timer has been stopped");
   }
-}
-
-TEST(CInterface, StopNeedsNoFunction) {
-  const Owner timer = make(HWT_HASHED_WHEEL);
-  hwt_add(timer.get(), kHour, must_not_run, nullptr);
-  EXPECT_EQ(hwt_stop(timer.get(), nullptr, nullptr), 0);
-  EXPECT_EQ(hwt_pending(timer.get()), 0);
-  EXPECT_EQ(hwt_start(timer.get()), ECANCELED);
 }
 
 TEST(CInterface, ACallbackMayDestroyItsTimer) {
@@ -278,34 +273,26 @@ TEST(CInterface, ACallbackMayDestroyItsTimer) {
 TEST(CInterface, RunTurnsTheWheelOnTheCallingThread) {
   for (const int kind : kThreaded) {
     const Owner timer = make(kind);
-    std::thread::id worker;
-    std::atomic<bool> ran = false;
-    struct Argument {
-      std::thread::id& worker;
-      std::atomic<bool>& ran;
-    } argument{worker, ran};
-    const auto note = [](void* pointer) {
-      const auto& told = *static_cast<Argument*>(pointer);
-      told.worker = std::this_thread::get_id();
-      told.ran = true;
+    std::atomic<std::thread::id> worker;
+    const auto note = [](void* here) {
+      *static_cast<std::atomic<std::thread::id>*>(here) = std::this_thread::get_id();
     };
     std::atomic<int> returned = -1;
-    std::jthread own([&] { returned = hwt_run(timer.get()); });
-    do {  // the first timeout may have started a worker that run() takes over from
-      ran = false;
-      ASSERT_NE(hwt_add(timer.get(), 0, note, &argument), 0U);
-      while (!ran) std::this_thread::sleep_for(1ms);
-    } while (worker != own.get_id());
-    EXPECT_EQ(hwt_run(timer.get()), EDEADLK);
+    std::jthread own([&] { returned = hwt_run(timer); });
+    EXPECT_TRUE(eventually([&] {  // the first timeout may have started a worker that run() takes over from
+      EXPECT_NE(hwt_add(timer, 0, note, &worker), 0U);
+      return worker.load() == own.get_id();
+    }));
+    EXPECT_EQ(hwt_run(timer), EDEADLK);
     EXPECT_SAYS("hwt_run: another thread is in run()");
     hwt_stats stats;
-    hwt_get_stats(timer.get(), &stats);
+    hwt_get_stats(timer, &stats);
     EXPECT_GT(stats.busy_ns, 0);
     EXPECT_GE(stats.busy_ns, stats.in_tasks_ns);
-    EXPECT_EQ(hwt_stop(timer.get(), nullptr, nullptr), 0);
+    EXPECT_EQ(hwt_stop(timer, nullptr, nullptr), 0);
     own.join();
     EXPECT_EQ(returned, 0);
-    EXPECT_EQ(hwt_run(timer.get()), 0) << "stopped";
+    EXPECT_EQ(hwt_run(timer), 0) << "stopped";
   }
 }
 
@@ -315,9 +302,9 @@ TEST(CInterface, EachKindHasATickOfItsOwn) {
   for (const int kind : kDriven) {
     options.kind = kind;
     const Owner timer = make(options);
-    const std::int64_t now = hwt_now(timer.get());
-    hwt_add_at(timer.get(), now, count, nullptr);
-    EXPECT_LE(hwt_next(timer.get()), now + 2 * kMs);
+    const std::int64_t now = hwt_now(timer);
+    hwt_add_at(timer, now, count, nullptr);
+    EXPECT_LE(hwt_next(timer), now + 2 * kMs);
   }
 }
 
@@ -326,21 +313,26 @@ TEST(CInterface, StatsHaveEachCounterUnderItsName) {
   options.max_pending = 9;
   options.slow_task_ns = 1;
   const Owner timer = make(options);
-  hwt_cancel(timer.get(), hwt_add(timer.get(), kHour, must_not_run, nullptr));
+  hwt_cancel(timer, add_far(timer));
   const auto slow = [](void*) { std::this_thread::sleep_for(1us); };
-  for (const std::int64_t delay : {0, 0, 3}) hwt_add(timer.get(), delay * kMs, slow, nullptr);
-  for (int i = 0; i < 5; ++i) hwt_add(timer.get(), kHour, must_not_run, nullptr);
-  for (int i = 0; i < 4; ++i) hwt_advance(timer.get(), 5 * kMs);
-  for (int i = 0; i < 10; ++i) hwt_add(timer.get(), kHour, must_not_run, nullptr);
+  for (const std::int64_t delay : {0, 0, 3}) hwt_add(timer, delay * kMs, slow, nullptr);
+  for (int i = 0; i < 5; ++i) add_far(timer);
+  for (int i = 0; i < 4; ++i) hwt_advance(timer, 5 * kMs);
+  for (int i = 0; i < 4; ++i) EXPECT_NE(add_far(timer), 0u);
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(add_far(timer), 0u);
+    EXPECT_EQ(errno, EAGAIN);
+    EXPECT_SAYS("hwt_add: max_pending_timeouts: 9 timeouts are pending already");
+  }
   hwt_stats stats;
   std::memset(&stats, 0xFF, sizeof stats);
-  hwt_get_stats(timer.get(), &stats);
+  hwt_get_stats(timer, &stats);
   EXPECT_EQ(stats.scheduled, 13);
   EXPECT_EQ(stats.expired, 3);
   EXPECT_EQ(stats.cancelled, 1);
   EXPECT_EQ(stats.rejected, 6);
   EXPECT_EQ(stats.pending, 9);
-  EXPECT_EQ(hwt_pending(timer.get()), 9);
+  EXPECT_EQ(hwt_pending(timer), 9);
   EXPECT_EQ(stats.ticks, 2);
   EXPECT_EQ(stats.wakeups, 4);
   EXPECT_EQ(stats.backlog, 4) << "five are in the wheel";
@@ -349,22 +341,10 @@ TEST(CInterface, StatsHaveEachCounterUnderItsName) {
   EXPECT_EQ(stats.max_lag_ns, 4 * kMs);
   EXPECT_EQ(stats.running_for_ns, 0);
   EXPECT_EQ(stats.unprocessed, 0);
-  hwt_stop(timer.get(), nullptr, nullptr);
-  hwt_get_stats(timer.get(), &stats);
+  hwt_stop(timer, nullptr, nullptr);
+  hwt_get_stats(timer, &stats);
   EXPECT_EQ(stats.unprocessed, 9);
-}
-
-TEST(CInterface, MaxPendingRefusesWithEagain) {
-  hwt_options options = options_of(HWT_HASHED_WHEEL);
-  options.max_pending = 2;
-  const Owner timer = make(options);
-  const hwt_id first = hwt_add(timer.get(), kHour, must_not_run, nullptr);
-  hwt_add(timer.get(), kHour, must_not_run, nullptr);
-  EXPECT_EQ(hwt_add(timer.get(), kHour, must_not_run, nullptr), 0u);
-  EXPECT_EQ(errno, EAGAIN);
-  EXPECT_SAYS("hwt_add: max_pending_timeouts: 2 timeouts are pending already");
-  EXPECT_EQ(hwt_cancel(timer.get(), first), 0);
-  EXPECT_NE(hwt_add(timer.get(), kHour, must_not_run, nullptr), 0u);
+  EXPECT_EQ(hwt_pending(timer), 0);
 }
 
 TEST(CInterface, AnExecutorRunsTheCallbacks) {
@@ -385,60 +365,34 @@ TEST(CInterface, AnExecutorRunsTheCallbacks) {
     };
     options.executor_context = &executor;
     const Owner timer = make(options);
-    for (int i = 0; i < 3; ++i) hwt_add(timer.get(), kMs, count, &ran);
-    EXPECT_TRUE(run_until(timer.get(), kind, [&] { return ran == 3; }));
+    for (int i = 0; i < 3; ++i) hwt_add(timer, kMs, count, &ran);
+    EXPECT_TRUE(run_until(timer, kind, [&] { return ran == 3; }));
     EXPECT_EQ(executor.jobs, 3);
-    EXPECT_EQ(hwt_stop(timer.get(), nullptr, nullptr), 0);
+    EXPECT_EQ(hwt_stop(timer, nullptr, nullptr), 0);
   }
 }
 
 // --- Timers that a loop drives ---------------------------------------------------------------------------------------
 
-TEST(CInterface, NextIsNeverLaterThanTheFirstCallbackIsDue) {
-  const Owner timer = make(HWT_MANUAL);
-  EXPECT_EQ(hwt_next(timer.get()), HWT_NEVER);
-  EXPECT_EQ(hwt_poll_timeout(HWT_NEVER), -1);
-  std::atomic<int> ran = 0;
-  for (std::int64_t i = 1; i <= 100; ++i) hwt_add(timer.get(), i * 7 * kMs, count, &ran);
-  for (std::int64_t i = 1; i <= 100; ++i) {
-    for (std::int64_t next = hwt_next(timer.get()); next < i * 7 * kMs; next = hwt_next(timer.get())) {
-      EXPECT_EQ(hwt_advance(timer.get(), next), 0);
-    }
-    EXPECT_EQ(hwt_next(timer.get()), i * 7 * kMs);
-    EXPECT_EQ(hwt_advance(timer.get(), i * 7 * kMs), 1);
-    EXPECT_EQ(ran, i);
-  }
-}
-
-TEST(CInterface, AManualTimerBeginsAtItsStart) {
-  hwt_options options = options_of(HWT_MANUAL);
-  options.start_ns = 5 * kHour;
-  const Owner timer = make(options);
-  EXPECT_EQ(hwt_now(timer.get()), 5 * kHour);
-  std::atomic<int> ran = 0;
-  hwt_add(timer.get(), kMs, count, &ran);
-  EXPECT_EQ(hwt_advance(timer.get(), 5 * kHour + kMs), 1);
-}
-
 TEST(CInterface, ALoopSleepsUntilTheFirstCallbackAndIsWokenForAnEarlierOne) {
   const Owner timer = make(HWT_LOOP);
   std::atomic<int> ran = 0, wakeups = 0;
-  ASSERT_EQ(hwt_on_earlier(timer.get(), count, &wakeups), 0);
-  hwt_add(timer.get(), kHour, must_not_run, nullptr);
-  const std::int64_t next = hwt_next(timer.get());
+  ASSERT_EQ(hwt_on_earlier(timer, count, &wakeups), 0);
+  add_far(timer);
+  const std::int64_t next = hwt_next(timer);
   wakeups = 0;  // the first timeout may have made a call, because nothing was due before
-  EXPECT_GT(next, hwt_now(timer.get()));
-  EXPECT_LE(next, hwt_now(timer.get()) + kHour + 2 * kMs);
+  EXPECT_GT(next, hwt_now(timer));
+  EXPECT_LE(next, hwt_now(timer) + kHour + 2 * kMs);
   EXPECT_EQ(wakeups, 0);
-  std::thread([&] { hwt_add(timer.get(), 2 * kMs, count, &ran); }).join();
+  std::thread([&] { hwt_add(timer, 2 * kMs, count, &ran); }).join();
   EXPECT_EQ(wakeups, 1);
-  const std::int64_t soon = hwt_next(timer.get());
-  EXPECT_LE(soon, hwt_now(timer.get()) + 4 * kMs);
+  const std::int64_t soon = hwt_next(timer);
+  EXPECT_LE(soon, hwt_now(timer) + 4 * kMs);
   EXPECT_LE(hwt_poll_timeout(soon), 4);
-  EXPECT_TRUE(run_until(timer.get(), HWT_LOOP, [&] { return ran == 1; }));
-  ASSERT_EQ(hwt_on_earlier(timer.get(), nullptr, nullptr), 0);
-  hwt_next(timer.get());
-  hwt_add(timer.get(), 0, count, &ran);
+  EXPECT_TRUE(run_until(timer, HWT_LOOP, [&] { return ran == 1; }));
+  ASSERT_EQ(hwt_on_earlier(timer, nullptr, nullptr), 0);
+  hwt_next(timer);
+  hwt_add(timer, 0, count, &ran);
   EXPECT_EQ(wakeups, 1) << "NULL ends the calls";
 }
 
@@ -446,14 +400,14 @@ TEST(CInterface, StopOfAnotherThreadWakesALoopThatSleeps) {
   for (const int kind : kDriven) {
     const Owner timer = make(kind);
     std::atomic<int> wakeups = 0;
-    hwt_add(timer.get(), kHour, must_not_run, nullptr);
-    ASSERT_EQ(hwt_on_earlier(timer.get(), count, &wakeups), 0);
-    EXPECT_GT(hwt_next(timer.get()), hwt_now(timer.get()));
+    add_far(timer);
+    ASSERT_EQ(hwt_on_earlier(timer, count, &wakeups), 0);
+    EXPECT_GT(hwt_next(timer), hwt_now(timer));
     EXPECT_EQ(wakeups, 0);
-    std::thread([&] { EXPECT_EQ(hwt_stop(timer.get(), nullptr, nullptr), 0); }).join();
+    std::thread([&] { EXPECT_EQ(hwt_stop(timer, nullptr, nullptr), 0); }).join();
     EXPECT_EQ(wakeups, 1);
-    EXPECT_EQ(hwt_next(timer.get()), HWT_NEVER);
-    EXPECT_EQ(hwt_stop(timer.get(), nullptr, nullptr), 0);
+    EXPECT_EQ(hwt_next(timer), HWT_NEVER);
+    EXPECT_EQ(hwt_stop(timer, nullptr, nullptr), 0);
     EXPECT_EQ(wakeups, 1) << "the timer had been stopped";
   }
 }
@@ -462,12 +416,12 @@ TEST(CInterface, NextRunsNoCallbackThatIsDue) {
   for (const int kind : kDriven) {
     const Owner timer = make(kind);
     std::atomic<int> ran = 0;
-    hwt_add(timer.get(), 0, count, &ran);
-    const std::int64_t later = hwt_now(timer.get()) + 2 * kMs;
-    while (kind == HWT_LOOP && hwt_now(timer.get()) < later) std::this_thread::yield();
-    EXPECT_LE(hwt_next(timer.get()), later);
+    hwt_add(timer, 0, count, &ran);
+    const std::int64_t later = hwt_now(timer) + 2 * kMs;
+    while (kind == HWT_LOOP && hwt_now(timer) < later) std::this_thread::yield();
+    EXPECT_LE(hwt_next(timer), later);
     EXPECT_EQ(ran, 0);
-    EXPECT_EQ(hwt_advance(timer.get(), later), 1);
+    EXPECT_EQ(hwt_advance(timer, later), 1);
   }
 }
 
@@ -501,21 +455,29 @@ TEST(CMisuse, NullIsRefusedByEachFunction) {
   hwt_get_stats(nullptr, &stats);
   refused(static_cast<int>(stats.pending), 0, "hwt_get_stats: timer: NULL");
   const Owner timer = make(HWT_HASHED_WHEEL);
-  hwt_get_stats(timer.get(), nullptr);
+  hwt_get_stats(timer, nullptr);
   refused(0, 0, "hwt_get_stats: stats: NULL");
   hwt_options_init(nullptr);
   refused(0, 0, "hwt_options_init: options: NULL");
-  refused(static_cast<int>(hwt_add(timer.get(), 0, nullptr, nullptr)), 0, "hwt_add: callback: NULL");
-  EXPECT_EQ(hwt_pending(timer.get()), 0);
+  refused(static_cast<int>(hwt_add(timer, 0, nullptr, nullptr)), 0, "hwt_add: callback: NULL");
+  EXPECT_EQ(hwt_pending(timer), 0);
   hwt_destroy(nullptr);
 }
 
-TEST(CMisuse, ATimerWithoutAThreadNeedsNoStartAndCannotRun) {
+TEST(CMisuse, ATimerWithoutAThreadCannotRunAndOneWithAThreadIsNotDriven) {
   for (const int kind : kDriven) {
     const Owner timer = make(kind);
-    EXPECT_EQ(hwt_start(timer.get()), 0);
-    EXPECT_EQ(hwt_run(timer.get()), EINVAL);
+    EXPECT_EQ(hwt_start(timer), 0);
+    EXPECT_EQ(hwt_run(timer), EINVAL);
     EXPECT_SAYS("hwt_run: timer: it has no thread (expected: HWT_HASHED_WHEEL or HWT_HIERARCHICAL_WHEEL)");
+  }
+  for (const int kind : kThreaded) {
+    const Owner timer = make(kind);
+    EXPECT_EQ(hwt_next(timer), -1);
+    EXPECT_EQ(errno, EINVAL);
+    EXPECT_SAYS("hwt_next: timer: it has a thread (expected: HWT_LOOP or HWT_MANUAL)");
+    EXPECT_EQ(hwt_advance(timer, 0), -1);
+    EXPECT_EQ(hwt_on_earlier(timer, count, nullptr), EINVAL);
   }
 }
 
@@ -535,23 +497,30 @@ TEST(CMisuse, NullOptionsAreTheDefaults) {
 }
 
 TEST(CMisuse, AnOptionOutOfRangeIsNamedWithItsValue) {
-  const auto refused = [](auto change, const char* text) {
-    hwt_options options = options_of(HWT_HASHED_WHEEL);
+  using Options = hwt_options;
+  struct Row {
+    void (*change)(Options&);
+    const char* text;
+  };
+  for (const auto& [change, text] :
+       {Row{[](Options& options) { options.size = 0; }, "hwt_create: size: 0 (expected: "},
+        Row{[](Options& options) { options.size = 7; }, "hwt_create: size: 7 (expected: "},
+        Row{[](Options& options) { options.size = sizeof options + 8; }, "(expected: "},
+        Row{[](Options& options) { options.kind = 4; }, "hwt_create: kind: 4 (expected: 0 .. 3)"},
+        Row{[](Options& options) { options.kind = -1; }, "hwt_create: kind: -1 (expected: 0 .. 3)"},
+        Row{[](Options& options) { options.tick_ns = 0; }, "tick_duration: 0 ns (expected: "},
+        Row{[](Options& options) { options.tick_ns = -2; }, "tick_duration: -2 ns (expected: "},
+        Row{[](Options& options) { options.tick_ns = HWT_NEVER / options.ticks_per_wheel; },
+            " for a wheel of 512 ticks)"},
+        Row{[](Options& options) { options.ticks_per_wheel = 0; }, "ticks_per_wheel: 0 (expected: "},
+        Row{[](Options& options) { options.slow_task_ns = -1; }, "slow_task: -1 ns (expected: "}}) {
+    Options options = options_of(HWT_HASHED_WHEEL);
     change(options);
     auto* timer = reinterpret_cast<hwt_timer*>(&options);
     EXPECT_EQ(hwt_create(&options, &timer), EINVAL);
     EXPECT_EQ(timer, nullptr);
     EXPECT_SAYS(text);
-  };
-  refused([](hwt_options& options) { options.size = 0; }, "hwt_create: size: 0 (expected: ");
-  refused([](hwt_options& options) { options.size = 7; }, "hwt_create: size: 7 (expected: ");
-  refused([](hwt_options& options) { options.size = sizeof options + 8; }, "(expected: ");
-  refused([](hwt_options& options) { options.kind = 4; }, "hwt_create: kind: 4 (expected: 0 .. 3)");
-  refused([](hwt_options& options) { options.kind = -1; }, "hwt_create: kind: -1 (expected: 0 .. 3)");
-  refused([](hwt_options& options) { options.tick_ns = 0; }, "tick_duration: 0 ns (expected: ");
-  refused([](hwt_options& options) { options.tick_ns = -2; }, "tick_duration: -2 ns (expected: ");
-  refused([](hwt_options& options) { options.ticks_per_wheel = 0; }, "ticks_per_wheel: 0 (expected: ");
-  refused([](hwt_options& options) { options.slow_task_ns = -1; }, "slow_task: -1 ns (expected: ");
+  }
 }
 
 TEST(CMisuse, ATickBelowTheShortestOfItsKindIsRaisedWithALine) {
@@ -577,11 +546,6 @@ TEST(CMisuse, ATickMayBeAsLongAsTimeUnlessTheWheelIsHashed) {
     options.tick_ns = kind == HWT_HASHED_WHEEL ? HWT_NEVER / options.ticks_per_wheel - 1 : HWT_NEVER;
     make(options);
   }
-  hwt_options options = options_of(HWT_HASHED_WHEEL);
-  options.tick_ns = HWT_NEVER / options.ticks_per_wheel;
-  hwt_timer* timer = nullptr;
-  EXPECT_EQ(hwt_create(&options, &timer), EINVAL);
-  EXPECT_SAYS(" for a wheel of 512 ticks)");
 }
 
 TEST(CMisuse, OptionsOfAnUnknownSizeAreLeftAlone) {
@@ -600,17 +564,17 @@ TEST(CMisuse, OptionsOfAnUnknownSizeAreLeftAlone) {
 
 TEST(CMisuse, StatsOfAnotherVersionAreFilledAsFarAsKnown) {
   const Owner timer = make(HWT_MANUAL);
-  hwt_add(timer.get(), kHour, must_not_run, nullptr);
+  add_far(timer);
   struct {
     hwt_stats known;
     std::int64_t newer;
   } place;
   std::memset(&place, 0x5A, sizeof place);
-  hwt_get_stats_sized(timer.get(), &place.known, sizeof place);
+  hwt_get_stats_sized(timer, &place.known, sizeof place);
   EXPECT_EQ(place.known.pending, 1);
   EXPECT_EQ(place.newer, 0);
   std::memset(&place, 0x5A, sizeof place);
-  hwt_get_stats_sized(timer.get(), &place.known, sizeof(std::int64_t));
+  hwt_get_stats_sized(timer, &place.known, sizeof(std::int64_t));
   EXPECT_EQ(place.known.scheduled, 1);
   EXPECT_EQ(place.known.expired, 0x5A5A5A5A5A5A5A5A);
 }
@@ -619,36 +583,25 @@ TEST(CMisuse, AnyNumberMayBeAnId) {
   for (const int kind : kAll) {
     const Owner timer = make(kind);
     const Owner other = make(kind);
-    const hwt_id foreign = hwt_add(other.get(), kHour, must_not_run, nullptr);
-    const hwt_id live = hwt_add(timer.get(), kHour, must_not_run, nullptr);
+    const hwt_id foreign = add_far(other);
+    const hwt_id live = add_far(timer);
     for (const hwt_id id : {hwt_id{0}, hwt_id{1}, ~hwt_id{0}, live ^ 1, live + (hwt_id{1} << 40), foreign}) {
-      EXPECT_EQ(hwt_cancel(timer.get(), id), -1) << id;
-      EXPECT_EQ(hwt_cancel_and_wait(timer.get(), id), -1) << id;
-      EXPECT_EQ(hwt_reschedule(timer.get(), id, kMs), -1) << id;
+      EXPECT_EQ(hwt_cancel(timer, id), -1) << id;
+      EXPECT_EQ(hwt_cancel_and_wait(timer, id), -1) << id;
+      EXPECT_EQ(hwt_reschedule(timer, id, kMs), -1) << id;
     }
-    EXPECT_EQ(hwt_pending(timer.get()), 1);
-    EXPECT_EQ(hwt_pending(other.get()), 1);
-  }
-}
-
-TEST(CMisuse, ATimerWithAThreadIsNotDriven) {
-  for (const int kind : kThreaded) {
-    const Owner timer = make(kind);
-    EXPECT_EQ(hwt_next(timer.get()), -1);
-    EXPECT_EQ(errno, EINVAL);
-    EXPECT_SAYS("hwt_next: timer: it has a thread (expected: HWT_LOOP or HWT_MANUAL)");
-    EXPECT_EQ(hwt_advance(timer.get(), 0), -1);
-    EXPECT_EQ(hwt_on_earlier(timer.get(), count, nullptr), EINVAL);
+    EXPECT_EQ(hwt_pending(timer), 1);
+    EXPECT_EQ(hwt_pending(other), 1);
   }
 }
 
 TEST(CMisuse, OnlyACallThatFailsChangesTheLine) {
   for (const int kind : kAll) {
     const Owner timer = make(kind);
-    hwt_timer* const here = timer.get();
+    hwt_timer* const here = timer;
     const std::string line = "hwt_add: callback: NULL (expected: a function)";
     ASSERT_EQ(hwt_add(here, 0, nullptr, nullptr), 0u);
-    const hwt_id gone = hwt_add(here, kHour, must_not_run, nullptr);
+    const hwt_id gone = add_far(here);
     EXPECT_EQ(hwt_cancel(here, gone), 0);
     EXPECT_EQ(hwt_last_error(), line) << "a success";
     for (const hwt_id stale : {hwt_id{0}, gone}) {
@@ -687,16 +640,16 @@ TEST(CMisuse, AMessageNamesOnlyTheFunctionOfC) {
       }
       here.ran = true;
     };
-    ASSERT_NE(hwt_add(timer.get(), 0, misuse, &inside), 0u);
-    EXPECT_TRUE(run_until(timer.get(), kind, [&] { return inside.ran.load(); }));
-    EXPECT_EQ(hwt_stop(timer.get(), nullptr, nullptr), 0);
+    ASSERT_NE(hwt_add(timer, 0, misuse, &inside), 0u);
+    EXPECT_TRUE(run_until(timer, kind, [&] { return inside.ran.load(); }));
+    EXPECT_EQ(hwt_stop(timer, nullptr, nullptr), 0);
     if (!inside.driven) {
-      EXPECT_EQ(hwt_start(timer.get()), ECANCELED);
+      EXPECT_EQ(hwt_start(timer), ECANCELED);
       EXPECT_STREQ(hwt_last_error(), "hwt_start: the timer has been stopped");
     }
-    EXPECT_EQ(hwt_add_at(timer.get(), 0, count, nullptr), 0u);
+    EXPECT_EQ(hwt_add_at(timer, 0, count, nullptr), 0u);
     EXPECT_STREQ(hwt_last_error(), "hwt_add_at: the timer has been stopped");
-    EXPECT_EQ(hwt_add_at(timer.get(), 0, count, nullptr), 0u);
+    EXPECT_EQ(hwt_add_at(timer, 0, count, nullptr), 0u);
     EXPECT_EQ(hwt_cancel(nullptr, 1), -1);
     EXPECT_SAYS("hwt_cancel: timer: NULL") << "the later of two errors";
   }
@@ -709,55 +662,44 @@ TEST(CMisuse, ErrorsBelongToTheirThread) {
 }
 
 #if !defined(_WIN32)
-TEST(CDeathTest, ACallbackThatThrowsEndsTheProgramWithALine) {
+TEST(CDeathTest, AFunctionThatThrowsEndsTheProgramWithALine) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  struct Row {
-    int kind;
-    hwt_callback throws;
-    const char* line;
-  };
-  const auto exception = [](void*) { throw std::runtime_error("a mistake"); };
-  for (const Row& row :
-       {Row{HWT_HASHED_WHEEL, exception, "threw: a mistake\n"}, Row{HWT_MANUAL, exception, "threw: a mistake\n"},
-        Row{HWT_MANUAL, [](void*) { throw 1; }, "threw\n"}}) {
-    EXPECT_DEATH(
-        {
-          hwt::test::count_until_abort();
-          const Owner timer = make(row.kind);
-          hwt_add(timer.get(), 0, row.throws, nullptr);
-          run_until(timer.get(), row.kind, [] { return false; });
-        },
-        std::string("a callback of the C interface ") + row.line);
-  }
-}
-
-TEST(CDeathTest, AFunctionForTheExecutorStopOrOnEarlierThatThrowsEndsTheProgramWithALine) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const auto dies = [](auto&& use) {
+  const auto dies = [](const char* line, const std::function<void()>& use) {
     EXPECT_DEATH(
         {
           hwt::test::count_until_abort();
           use();
         },
-        "a callback of the C interface threw: a mistake");
+        std::string("a callback of the C interface ") + line);
   };
-  dies([] {
+  constexpr char kMistake[] = "threw: a mistake\n";
+  const auto run = [](int kind, hwt_callback callback) {
+    const Owner timer = make(kind);
+    hwt_add(timer, 0, callback, nullptr);
+    run_until(timer, kind, [] { return false; });
+  };
+  const auto throws = [](void*) { throw std::runtime_error("a mistake"); };
+  dies(kMistake, [&] { run(HWT_HASHED_WHEEL, throws); });
+  dies(kMistake, [&] { run(HWT_MANUAL, throws); });
+  dies("threw\n", [&] { run(HWT_MANUAL, [](void*) { throw 1; }); });
+  const auto throws_with_three = [](void*, hwt_callback, void*) { throw std::runtime_error("a mistake"); };
+  dies(kMistake, [&] {
     hwt_options options = options_of(HWT_MANUAL);
-    options.executor = [](void*, hwt_callback, void*) { throw std::runtime_error("a mistake"); };
+    options.executor = throws_with_three;
     const Owner timer = make(options);
-    hwt_add(timer.get(), 0, must_not_run, nullptr);
-    hwt_advance(timer.get(), kHour);
+    hwt_add(timer, 0, must_not_run, nullptr);
+    hwt_advance(timer, kHour);
   });
-  dies([] {
+  dies(kMistake, [&] {
     const Owner timer = make(HWT_MANUAL);
-    hwt_add(timer.get(), kHour, must_not_run, nullptr);
-    hwt_stop(timer.get(), [](void*, hwt_callback, void*) { throw std::runtime_error("a mistake"); }, nullptr);
+    add_far(timer);
+    hwt_stop(timer, throws_with_three, nullptr);
   });
-  dies([] {
+  dies(kMistake, [&] {
     const Owner timer = make(HWT_MANUAL);
-    hwt_on_earlier(timer.get(), [](void*) { throw std::runtime_error("a mistake"); }, nullptr);
-    hwt_next(timer.get());
-    hwt_add(timer.get(), 0, must_not_run, nullptr);
+    hwt_on_earlier(timer, throws, nullptr);
+    hwt_next(timer);
+    hwt_add(timer, 0, must_not_run, nullptr);
   });
 }
 
@@ -774,7 +716,7 @@ TEST(CDeathTest, AFunctionForTheExecutorStopOrOnEarlierThatThrowsEndsTheProgramW
 TEST(CMisuse, AForkedChildIsRefusedTheTimersInUse) {
   const Owner timer = make(HWT_HASHED_WHEEL);
   const Owner unused = make(HWT_HASHED_WHEEL);
-  const hwt_id id = hwt_add(timer.get(), kHour, must_not_run, nullptr);
+  const hwt_id id = add_far(timer);
   const pid_t child = fork();
   if (child == 0) {
     const auto refused = [](std::int64_t result, std::int64_t expected) {
@@ -782,20 +724,20 @@ TEST(CMisuse, AForkedChildIsRefusedTheTimersInUse) {
       errno = 0;
       return right;
     };
-    hwt_timer* const inherited = timer.get();
+    hwt_timer* const inherited = timer;
     const bool right = refused(static_cast<std::int64_t>(hwt_add(inherited, kMs, must_not_run, nullptr)), 0) &&
                        refused(hwt_cancel(inherited, id), -1) && refused(hwt_cancel_and_wait(inherited, id), -1) &&
                        refused(hwt_reschedule(inherited, id, kMs), -1) && refused(hwt_now(inherited), -1) &&
                        refused(hwt_pending(inherited), -1) && refused(hwt_start(inherited), EPERM) &&
                        refused(hwt_run(inherited), EPERM) && hwt_stop(inherited, nullptr, nullptr) == 0 &&
-                       hwt_pending(unused.get()) == 0;
+                       hwt_pending(unused) == 0;
     hwt_destroy(inherited);
     end_child(right ? 0 : 1);
   }
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  EXPECT_EQ(hwt_cancel(timer.get(), id), 0) << "the parent goes on";
+  EXPECT_EQ(hwt_cancel(timer, id), 0) << "the parent goes on";
 }
 #endif
 

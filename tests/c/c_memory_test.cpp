@@ -70,15 +70,6 @@ TEST_F(CMemory, DestroyingATimerFreesAllOfIt) {
   }
 }
 
-TEST_F(CMemory, AddingATimeout) {
-  int ran = 0;
-  EXPECT_EQ(without_memory([&] { return hwt_add(timer, 0, count, &ran); }), 0);
-  EXPECT_EQ(hwt_pending(timer), 0);
-  EXPECT_NE(hwt_add(timer, 0, count, &ran), 0u);
-  EXPECT_EQ(hwt_advance(timer, kMs), 1);
-  EXPECT_EQ(ran, 1);
-}
-
 TEST_F(CMemory, AddingEachTimeoutAlsoWithoutMemory) {
   int added = 0;
   int refused = 0;

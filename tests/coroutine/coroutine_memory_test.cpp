@@ -1,7 +1,6 @@
 // A sleep allocates nothing beyond its timeout. If an allocation of the timer fails, co_await throws std::bad_alloc.
 
 #include <new>
-#include <stop_token>
 
 #include "hashed_wheel_timer/coroutine.h"
 #include "tests/coroutine/coroutine_support.h"

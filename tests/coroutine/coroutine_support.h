@@ -1,9 +1,6 @@
 #pragma once
 
-#include <atomic>
 #include <coroutine>
-#include <exception>
-#include <utility>
 
 #include "tests/support/any_timer.h"
 

@@ -2,11 +2,6 @@
 
 #include "hashed_wheel_timer/coroutine.h"
 
-#include <array>
-#include <optional>
-#include <random>
-#include <stop_token>
-
 #include "tests/coroutine/coroutine_support.h"
 #include "tests/support/held_timer.h"
 
@@ -156,37 +151,33 @@ TYPED_TEST(Sleeping, IsStoppedInsideRequestStopOnTheCallingThread) {
   EXPECT_TRUE(timer->stop().empty());
 }
 
-TYPED_TEST(Sleeping, IsStoppedInsideTimerStopOnTheCallingThread) {
-  std::array<Story, 2> stories;
-  std::stop_source stop;
-  const auto timer = make_timer<TypeParam>();
-  sleeper(*timer, kFar, stories[0]);
-  sleeper(*timer, kFar, stories[1], stop.get_token());
-  const std::vector<Timeout> unprocessed = timer->stop();
-  const auto expect_one_wake_each = [&] {
-    for (const Story& story : stories) {
-      EXPECT_EQ(story.wakes, 1);
-      EXPECT_EQ(story.wake, Wake::Stopped);
-      EXPECT_EQ(story.woken_on, test_thread);
+TYPED_TEST(Sleeping, IsStoppedInsideTimerStopOrItsDestructorOnTheCallingThread) {
+  for (const bool destroyed : {false, true}) {
+    std::array<Story, 2> stories;
+    std::stop_source stop;
+    auto timer = make_timer<TypeParam>();
+    sleeper(*timer, kFar, stories[0]);
+    sleeper(*timer, kFar, stories[1], stop.get_token());
+    std::vector<Timeout> unprocessed;
+    if (destroyed) {
+      timer.reset();
+    } else {
+      unprocessed = timer->stop();
+      ASSERT_EQ(unprocessed.size(), 2);
     }
-  };
-  expect_one_wake_each();
-  EXPECT_EQ(Detached::alive, 0);
-  // The returned timeouts no longer resume anything.
-  ASSERT_EQ(unprocessed.size(), 2);
-  for (Timeout timeout : unprocessed) timeout.task().run(timeout);
-  stop.request_stop();
-  expect_one_wake_each();
-}
-
-TYPED_TEST(Sleeping, IsStoppedInsideTheDestructorOfTheTimerOnTheCallingThread) {
-  Story story;
-  auto timer = make_timer<TypeParam>();
-  sleeper(*timer, kFar, story);
-  timer.reset();
-  EXPECT_EQ(story.wakes, 1);
-  EXPECT_EQ(story.wake, Wake::Stopped);
-  EXPECT_EQ(story.woken_on, test_thread);
+    const auto expect_one_wake_each = [&] {
+      for (const Story& story : stories) {
+        EXPECT_EQ(story.wakes, 1);
+        EXPECT_EQ(story.wake, Wake::Stopped);
+        EXPECT_EQ(story.woken_on, test_thread);
+      }
+    };
+    expect_one_wake_each();
+    EXPECT_EQ(Detached::alive, 0);
+    for (Timeout timeout : unprocessed) timeout.task().run(timeout);
+    stop.request_stop();
+    expect_one_wake_each();
+  }
 }
 
 TYPED_TEST(Sleeping, ACoroutineThatTimerStopWakesMayDestroyTheTimer) {
@@ -375,26 +366,24 @@ Detached expect_refused(Timer& timer, bool& refused, std::stop_token stop = {}) 
   }
 }
 
-TYPED_TEST(SleepingThreaded, ThrowsRejectedExecutionAtTheLimitOfTheTimer) {
-  std::stop_source stop;
-  const auto timer = make_timer<TypeParam>({.max_pending_timeouts = 1});
-  timer->new_timeout([] {}, kFar);
-  bool refused = false;
-  expect_refused<RejectedExecution>(*timer, refused, stop.get_token());
-  EXPECT_TRUE(refused);
-  stop.request_stop();
-}
-
-TYPED_TEST(SleepingThreaded, ThrowsTheErrorOfTheThreadFactoryAndTheNextSleepSucceeds) {
+TYPED_TEST(SleepingThreaded, ThrowsTheErrorOfTheTimerAndALaterSleepSucceeds) {
   bool fail = true;
-  const auto timer = make_timer<TypeParam>({.thread_factory = [&](std::function<void()> body) {
-    if (fail) throw IllegalState("no thread today");
-    return std::thread(std::move(body));
-  }});
+  const auto timer =
+      make_timer<TypeParam>({.max_pending_timeouts = 1, .thread_factory = [&](std::function<void()> body) {
+                               if (fail) throw IllegalState("no thread today");
+                               return std::thread(std::move(body));
+                             }});
   bool refused = false;
   expect_refused<IllegalState>(*timer, refused);
   EXPECT_TRUE(refused) << "the error was taken for that of a stopped timer";
   fail = false;
+  std::stop_source stop;
+  Timeout only = timer->new_timeout([] {}, kFar);
+  refused = false;
+  expect_refused<RejectedExecution>(*timer, refused, stop.get_token());
+  EXPECT_TRUE(refused);
+  stop.request_stop();
+  only.cancel();
   Story story;
   sleeper(*timer, 1ms, story);
   EXPECT_TRUE(eventually([&] { return story.wakes == 1; }));
@@ -409,37 +398,28 @@ TEST(SleepingRefused, TheErrorForANaNNamesTheParameter) {
 
 // A sleep ends while the awaiting thread is still in new_timeout().
 
-TEST(SleepingEndsDuringNewTimeout, ByExpiry) {
-  Story story;
+TEST(SleepingEndsDuringNewTimeout, ByExpiryOrTimerStop) {
   std::stop_source stop;
-  for (const std::stop_token& token : {std::stop_token(), stop.get_token()}) {
-    HeldTimer timer;
-    timer.start();
-    timer.hold_next(HeldTimer::At::Exit);
-    story.wakes = 0;
-    std::jthread awaiting([&] { sleeper(timer, 1ms, story, token); });
-    EXPECT_TRUE(timer.wait_until_held());
-    EXPECT_TRUE(eventually([&] { return story.wakes == 1 && Detached::alive == 0; }));
-    EXPECT_EQ(story.wake, Wake::Expired);
-    EXPECT_NE(story.woken_on, awaiting.get_id());
-    timer.go_on();
-    awaiting.join();
-    EXPECT_EQ(story.wakes, 1);
+  for (const bool stopped : {false, true}) {
+    for (const std::stop_token& token : {std::stop_token(), stop.get_token()}) {
+      Story story;
+      HeldTimer timer;
+      timer.start();
+      timer.hold_next(HeldTimer::At::Exit);
+      std::jthread awaiting([&] { sleeper(timer, stopped ? kFar : 1ms, story, token); });
+      EXPECT_TRUE(timer.wait_until_held());
+      if (stopped) {
+        EXPECT_EQ(timer.stop().size(), 1);
+        EXPECT_EQ(story.woken_on, test_thread);
+      }
+      EXPECT_TRUE(eventually([&] { return story.wakes == 1 && Detached::alive == 0; }));
+      EXPECT_EQ(story.wake, stopped ? Wake::Stopped : Wake::Expired);
+      EXPECT_NE(story.woken_on, awaiting.get_id());
+      timer.go_on();
+      awaiting.join();
+      EXPECT_EQ(story.wakes, 1);
+    }
   }
-}
-
-TEST(SleepingEndsDuringNewTimeout, ByTimerStop) {
-  Story story;
-  HeldTimer timer;
-  timer.hold_next(HeldTimer::At::Exit);
-  std::jthread awaiting([&] { sleeper(timer, kFar, story); });
-  EXPECT_TRUE(timer.wait_until_held());
-  EXPECT_EQ(timer.stop().size(), 1);
-  EXPECT_EQ(story.wakes, 1);
-  EXPECT_EQ(story.woken_on, test_thread);
-  timer.go_on();
-  awaiting.join();
-  EXPECT_EQ(story.wakes, 1);
 }
 
 TEST(SleepingEndsDuringNewTimeout, ByAStopRequestThatDoesNotWait) {

@@ -2,12 +2,6 @@
 
 #include "hashed_wheel_timer/stop_after.h"
 
-#include <array>
-#include <optional>
-#include <random>
-#include <stop_token>
-
-#include "hashed_wheel_timer/coroutine.h"
 #include "tests/coroutine/coroutine_support.h"
 
 namespace hwt {
@@ -27,7 +21,8 @@ TYPED_TEST_SUITE(StopAfterLimitThreaded, ThreadedTimers);
 
 TYPED_TEST(StopAfterLimit, TheDeadlineRequestsTheStopAndSetsTimedOutBeforeCallbacksRun) {
   const auto timer = make_timer<TypeParam>();
-  StopAfter limit(*timer, kFar);
+  std::stop_source parent;
+  StopAfter limit(*timer, kFar, parent.get_token());
   std::atomic<int> said = 0;
   const std::stop_callback on_stop(limit.token(), [&] { said = limit.timed_out() ? 1 : -1; });
   EXPECT_TRUE(limit.reschedule(2 * kFar));
@@ -38,6 +33,7 @@ TYPED_TEST(StopAfterLimit, TheDeadlineRequestsTheStopAndSetsTimedOutBeforeCallba
   EXPECT_EQ(said, 1);
   EXPECT_TRUE(limit.timed_out());
   EXPECT_TRUE(limit.token().stop_requested());
+  EXPECT_FALSE(parent.stop_requested());
   EXPECT_FALSE(limit.cancel());
   EXPECT_FALSE(limit.reschedule(1h));
   EXPECT_EQ(timer->pending_timeouts(), 0);
@@ -45,33 +41,18 @@ TYPED_TEST(StopAfterLimit, TheDeadlineRequestsTheStopAndSetsTimedOutBeforeCallba
 
 TYPED_TEST(StopAfterLimit, AStopOfTheParentStopsTheTokenAndCancelsTheDeadline) {
   const auto timer = make_timer<TypeParam>();
-  std::stop_source parent;
-  StopAfter limit(*timer, kFar, parent.get_token());
-  EXPECT_EQ(timer->pending_timeouts(), 1);
-  parent.request_stop();
-  EXPECT_EQ(timer->pending_timeouts(), 0);
-  EXPECT_TRUE(limit.token().stop_requested());
-  EXPECT_FALSE(limit.timed_out());
-  EXPECT_FALSE(limit.reschedule(0ns));
-  EXPECT_TRUE(limit.cancel());
-}
-
-TYPED_TEST(StopAfterLimit, AParentThatWasStoppedBeforeStopsTheTokenAtOnce) {
-  const auto timer = make_timer<TypeParam>();
-  std::stop_source parent;
-  parent.request_stop();
-  const StopAfter limit(*timer, kFar, parent.get_token());
-  EXPECT_TRUE(limit.token().stop_requested());
-  EXPECT_FALSE(limit.timed_out());
-  EXPECT_EQ(timer->pending_timeouts(), 0);
-}
-
-TYPED_TEST(StopAfterLimit, TheDeadlineDoesNotStopTheParent) {
-  const auto timer = make_timer<TypeParam>();
-  std::stop_source parent;
-  const StopAfter limit(*timer, 1ms, parent.get_token());
-  EXPECT_TRUE(passes_until(*timer, [&] { return limit.timed_out(); }));
-  EXPECT_FALSE(parent.stop_requested());
+  for (const bool before : {false, true}) {
+    std::stop_source parent;
+    if (before) parent.request_stop();
+    StopAfter limit(*timer, kFar, parent.get_token());
+    EXPECT_EQ(timer->pending_timeouts(), before ? 0 : 1);
+    parent.request_stop();
+    EXPECT_EQ(timer->pending_timeouts(), 0);
+    EXPECT_TRUE(limit.token().stop_requested());
+    EXPECT_FALSE(limit.timed_out());
+    EXPECT_FALSE(limit.reschedule(0ns));
+    EXPECT_TRUE(limit.cancel());
+  }
 }
 
 TYPED_TEST(StopAfterLimit, ARepeatedCancelReturnsTrueAndTheParentStaysLinked) {
@@ -125,17 +106,13 @@ TYPED_TEST(StopAfterLimit, AfterTheEndOfTheTimerTheDeadlineRequestsNothing) {
 }
 
 TYPED_TEST(StopAfterLimit, TheConstructorThrowsTheErrorsOfNewTimeout) {
-  const auto timer = make_timer<TypeParam>();
-  EXPECT_THROW(StopAfter limit(*timer, kNanDelay), std::invalid_argument);
-  timer->stop();
-  EXPECT_THROW(StopAfter limit(*timer, 1s), IllegalState);
-}
-
-TYPED_TEST(StopAfterLimitThreaded, TheConstructorThrowsAtTheLimitOfTheTimer) {
   const auto timer = make_timer<TypeParam>({.max_pending_timeouts = 1});
   timer->new_timeout([] {}, kFar);
   EXPECT_THROW(StopAfter limit(*timer, 1s), RejectedExecution);
   EXPECT_EQ(timer->pending_timeouts(), 1);
+  EXPECT_THROW(StopAfter limit(*timer, kNanDelay), std::invalid_argument);
+  timer->stop();
+  EXPECT_THROW(StopAfter limit(*timer, 1s), IllegalState);
 }
 
 // The destructor during a stop request, and executors.
@@ -214,23 +191,6 @@ TYPED_TEST(StopAfterLimitThreaded, ADeadlineThatAnExecutorDropsRequestsNothing) 
   EXPECT_TRUE(timer->stop().empty());
   EXPECT_FALSE(limit.token().stop_requested());
   EXPECT_TRUE(limit.cancel());
-}
-
-// With a coroutine.
-
-TYPED_TEST(StopAfterLimit, EndsTheSleepOfACoroutine) {
-  const auto timer = make_timer<TypeParam>();
-  std::optional<Wake> wake;
-  Latch awake;
-  StopAfter limit(*timer, 2ms);
-  [](Timer& timer, std::stop_token stop, std::optional<Wake>& wake, Latch& awake) -> Detached {
-    wake = co_await sleep_for(timer, kFar, std::move(stop));
-    awake.count_down();
-  }(*timer, limit.token(), wake, awake);
-  EXPECT_TRUE(passes_until(*timer, [&] { return awake.is_open(); }));
-  EXPECT_EQ(wake, Wake::Stopped);
-  EXPECT_TRUE(limit.timed_out());
-  EXPECT_EQ(timer->pending_timeouts(), 0);
 }
 
 // Races.

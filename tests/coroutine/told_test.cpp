@@ -1,15 +1,6 @@
 // A task that is told when it will not run (detail::NotRun), for every Timer. Sleeping coroutines are such tasks. So
 // coroutine_test has the races, the exceptions, and a task that destroys the timer when it is told.
 
-#include <array>
-#include <atomic>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <thread>
-#include <utility>
-
-#include "gtest/gtest.h"
 #include "hashed_wheel_timer/detail/task.h"
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/options.h"
@@ -29,7 +20,6 @@ struct Story {
   std::atomic<int> told = 0;
   std::optional<NotRun> why;
   std::thread::id told_on;
-  std::function<void()> when_told;
   bool destroyed = false;
 };
 
@@ -49,7 +39,6 @@ class Waiter {
     story_->why = why;
     story_->told_on = std::this_thread::get_id();
     ++story_->told;
-    if (story_->when_told) story_->when_told();
   }
 
  private:
@@ -82,15 +71,6 @@ TYPED_TEST(Told, ByTheDestructorOnItsThreadBeforeItReturns) {
   }
 }
 
-TYPED_TEST(Told, NotAfterACancel) {
-  Story story;
-  const auto timer = make_timer<TypeParam>();
-  EXPECT_TRUE(timer->new_timeout(Waiter(story), kFar).cancel());
-  EXPECT_TRUE(timer->new_timeout(Waiter(story), kFar).cancel_and_wait());
-  EXPECT_TRUE(timer->stop().empty());
-  EXPECT_EQ(story.told, 0);
-}
-
 template <class T>
 class ToldByThreadedTimer : public ::testing::Test {};
 TYPED_TEST_SUITE(ToldByThreadedTimer, ThreadedTimers);
@@ -115,19 +95,6 @@ TYPED_TEST(ToldByThreadedTimer, InsideNewTimeoutThatRefusesAfterTakingTheCallabl
   EXPECT_EQ(not_taken.told, 0);
   timer.reset();
   EXPECT_EQ(story.told, 1);
-}
-
-TYPED_TEST(ToldByThreadedTimer, WhenTheExecutorDropsItsJob) {
-  Story story;
-  Latch dropped;
-  story.when_told = [&] { dropped.count_down(); };
-  TypeParam timer({.tick_duration = 1ms, .executor = [](std::function<void()>) {}});
-  timer.new_timeout(Waiter(story), 0ms);
-  EXPECT_TRUE(dropped.wait());
-  EXPECT_TRUE(timer.stop().empty());
-  EXPECT_EQ(story.told, 1);
-  EXPECT_EQ(story.why, NotRun::Dropped);
-  EXPECT_EQ(story.runs, 0);
 }
 
 TYPED_TEST(ToldByThreadedTimer, NotWhenTheJobIsDisarmedOrHasRun) {

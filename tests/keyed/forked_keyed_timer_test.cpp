@@ -2,11 +2,7 @@
 
 #if !defined(_WIN32)
 
-#include <random>
-#include <string>
-
 #include "hashed_wheel_timer/keyed_timer.h"
-#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/forked_child.h"
 #include "tests/support/test_support.h"
 
@@ -28,20 +24,11 @@ TEST(ForkedKeyedTimer, CanBeStoppedAndDestroyedInTheMiddleOfAnyCallOfTheParent) 
       std::minstd_rand random(thread);
       while (!over) {
         const int key = static_cast<int>(random() % 5000);
-        switch (random() % 8) {
-          case 0:
-          case 1:
-            keyed->remove(key);
-            break;
-          case 2:
-            (void)keyed->move(key, (random() % 5000) * 1us);
-            break;
-          case 3:
-            if (random() % 1000 == 0) keyed->drain();  // tables grow again
-            break;
-          default:
-            (void)keyed->set(key, "a value that does not fit into the string", (random() % 20'000) * 1us);
-        }
+        const auto call = random() % 8;
+        if (call < 2) keyed->remove(key);
+        if (call == 2) (void)keyed->move(key, (random() % 5000) * 1us);
+        if (call == 3 && random() % 1000 == 0) keyed->drain();  // tables grow again
+        if (call > 3) (void)keyed->set(key, "a value that does not fit into the string", (random() % 20'000) * 1us);
       }
     });
   }

@@ -1,11 +1,7 @@
 // KeyedTimer: a thread stands still with the lock of a shard, as if the system had preempted it. The worker does not
 // wait for that thread, and every value expires when it is due.
 
-#include <functional>
-#include <optional>
-
 #include "hashed_wheel_timer/keyed_timer.h"
-#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/held_timer.h"
 #include "tests/support/test_support.h"
 
@@ -115,19 +111,6 @@ TEST_F(KeyedLock, TheThreadThatHasTheLockFindsNoExpiredValue) {
   EXPECT_EQ(keyed_->remove(Counted(1)), 11);
 }
 
-TEST_F(KeyedLock, AReplacedValueAlsoExpiresWithoutTheLock) {
-  (void)keyed_->set(Counted(1), 10, kFar);
-  EXPECT_EQ(keyed_->set(Counted(1), 11, kFar), KeyedResult::Replaced);
-  EXPECT_EQ(keyed_->set(Counted(1), 12, 20ms), KeyedResult::Replaced);
-  EXPECT_EQ(Counted::alive, 1);
-  hold_lock_in([&](Keyed& keyed) { keyed.contains(Counted(1)); });
-  EXPECT_TRUE(advance_to_expired(1));
-  release();
-  EXPECT_EQ(last_value_, 12);
-  EXPECT_EQ(Counted::alive, 0);
-  EXPECT_EQ(keyed_->size(), 0U);
-}
-
 // The cell still exists while on_expire runs, but no call may find it.
 TEST_F(KeyedLock, AKeyIsNotFoundWhileItsOnExpireRuns) {
   Hold hold;
@@ -169,18 +152,6 @@ TEST(KeyedSize, NeverCountsTooFewWhenAValueExpiresBeforeItsSetReturns) {
   EXPECT_EQ(keyed.size(), 1U) << "the first value";
   timer.go_on();
   setting.join();
-  EXPECT_EQ(keyed.size(), 1U);
-}
-
-TEST(KeyedSize, IsUnchangedByARefusedSet) {
-  HeldTimer timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
-  KeyedTimer<Counted, int, Alike, StandsStill> keyed(timer, [](const Counted&, int&) {});
-  ASSERT_EQ(keyed.set(Counted(1), 1, kFar), KeyedResult::Added);
-  EXPECT_EQ(keyed.set(Counted(2), 2, kFar), KeyedResult::Rejected);
-  EXPECT_EQ(keyed.size(), 1U);
-  timer.go_on();  // so that the next call is refused without being held
-  timer.hold_and_refuse_next(std::make_exception_ptr(std::bad_alloc()));
-  EXPECT_THROW((void)keyed.set(Counted(2), 2, kFar), std::bad_alloc);
   EXPECT_EQ(keyed.size(), 1U);
 }
 

@@ -1,12 +1,6 @@
 // KeyedTimer and memory: its behaviour without memory, and that it gives back all of it.
 
-#include <functional>
-#include <optional>
-#include <string>
-#include <utility>
-
 #include "hashed_wheel_timer/keyed_timer.h"
-#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 
@@ -94,11 +88,13 @@ TEST(KeyedMemory, AReplacedValueThatExpiresWhileTheLockIsHeldLeavesNothingBehind
     int expired = 0;
     ManualTimer timer;
     KeyedTimer<int, int, std::hash<int>, CallsBack> keyed(timer, [&](const int&, int& value) { expired = value; });
-    (void)keyed.set(1, 10, 1ms);
-    EXPECT_EQ(keyed.set(1, 11, 1ms), KeyedResult::Replaced);
+    (void)keyed.set(1, 10, kFar);
+    EXPECT_EQ(keyed.set(1, 11, kFar), KeyedResult::Replaced);
+    EXPECT_EQ(keyed.set(1, 12, 1ms), KeyedResult::Replaced);
     CallsBack::during = [&] { std::jthread([&] { timer.advance(1ms); }).join(); };
     keyed.contains(1);
-    EXPECT_EQ(expired, 11);
+    EXPECT_EQ(expired, 12);
+    EXPECT_EQ(keyed.size(), 0U);
   }
   EXPECT_EQ(bytes_in_use, before);
 }
@@ -107,20 +103,14 @@ TEST(KeyedMemory, AReplacedValueThatExpiresWhileTheLockIsHeldLeavesNothingBehind
 // until the destructor of the KeyedTimer drops them.
 TEST(KeyedMemory, TimeoutsOfAStoppedTimerAreNoCycleOfReferences) {
   const std::int64_t before = bytes_in_use_before();
-  {
+  for (const bool timeouts_go_last : {false, true}) {
+    std::vector<Timeout> unprocessed;
     ManualTimer timer;
     KeyedTimer<int, int> keyed(timer, [](const int&, int&) {});
     for (int key = 0; key < 100; ++key) (void)keyed.set(key, key, 1ms);
-    EXPECT_EQ(timer.stop().size(), 100u);
-  }
-  {
-    std::vector<Timeout> unprocessed;
-    {
-      ManualTimer timer;
-      KeyedTimer<int, int> keyed(timer, [](const int&, int&) {});
-      for (int key = 0; key < 100; ++key) (void)keyed.set(key, key, 1ms);
-      unprocessed = timer.stop();
-    }
+    unprocessed = timer.stop();
+    EXPECT_EQ(unprocessed.size(), 100u);
+    if (!timeouts_go_last) unprocessed = {};
   }
   EXPECT_EQ(bytes_in_use, before);
 }

@@ -1,9 +1,6 @@
 // KeyedTimer against the worker and other threads: each value is counted, and has exactly one fate. No value expires
 // early, or after a move has saved it.
 
-#include <array>
-#include <random>
-
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "tests/support/test_support.h"
 
@@ -74,15 +71,35 @@ class KeyedRacesWith : public ::testing::Test {
     for (auto& item : items) item.second.end(&Fates::taken);
   }
 
+  /// Calls f(random, thread) on several threads until kHunt is over.
+  template <class F>
+  void hunt(F f) {
+    run_together(kThreads, [&](int thread) {
+      std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+      for (const Deadline end(kHunt); !end.passed();) f(random);
+    });
+  }
+  /// Calls set(), remove() or move() for a random key, with a delay of less than `below`.
+  void call_one(std::minstd_rand& random, unsigned keys, nanoseconds below) {
+    const int key = static_cast<int>(random() % keys);
+    const nanoseconds delay = (random() % (below / 1us)) * 1us;
+    switch (random() % 4) {
+      case 0:
+        remove(key);
+        break;
+      case 1:
+        (void)keyed_->move(key, delay);
+        break;
+      default:
+        set(key, delay);
+    }
+  }
+
   /// Every value that went in has come out, once. `left`: how many were destroyed with the KeyedTimer.
   void expect_one_fate_each(std::int64_t left = 0) {
     EXPECT_EQ(fates_.twice, 0);
     EXPECT_EQ(fates_.dropped, replaced_ + fates_.refused + left);
     EXPECT_EQ(fates_.made, fates_.expired + fates_.taken + fates_.dropped);
-    RecordProperty("made", static_cast<int>(fates_.made));
-    RecordProperty("expired", static_cast<int>(fates_.expired));
-    RecordProperty("taken", static_cast<int>(fates_.taken));
-    RecordProperty("replaced", static_cast<int>(replaced_));
   }
   void wait_until_empty() {
     EXPECT_TRUE(eventually([&] { return keyed_->size() == 0; }));
@@ -104,27 +121,10 @@ struct Alike {
 using KeyedRacesForOneLock = KeyedRacesWith<Alike>;
 
 TEST_F(KeyedRacesForOneLock, ExpiriesThatDoNotGetTheLock) {
-  run_together(kThreads, [&](int thread) {
-    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
-    for (const Deadline end(kHunt); !end.passed();) {
-      const int key = static_cast<int>(random() % 64);
-      switch (random() % 16) {
-        case 0:
-          remove(key);
-          break;
-        case 1:
-          if (random() % 64 == 0) take(keyed_->drain());
-          break;
-        case 2:
-        case 3:
-        case 4:
-          (void)keyed_->move(key, (random() % 2000) * 1us);
-          break;
-        default:
-          set(key, (random() % 2000) * 1us);
-      }
-      EXPECT_LE(keyed_->size(), 65U);  // of 64 keys, and a value that is expiring
-    }
+  hunt([&](std::minstd_rand& random) {
+    call_one(random, 64, 2ms);
+    if (random() % 1024 == 0) take(keyed_->drain());
+    EXPECT_LE(keyed_->size(), 65U);  // of 64 keys, and a value that is expiring
   });
   wait_until_empty();
   destroy();
@@ -254,27 +254,11 @@ TEST_F(KeyedRaces, EverythingAtOnce) {
     if (key % 7 == 0) remove(key + 1);
     if (key == 11) take(keyed_->drain());
   });
-  run_together(kThreads, [&](int thread) {
-    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
-    for (const Deadline end(kHunt); !end.passed();) {
-      for (int i = 0; i < 100; ++i) {
-        const int key = static_cast<int>(random() % 500);
-        switch (random() % 4) {
-          case 0:
-          case 1:
-            set(key, (random() % 4000) * 1us);
-            break;
-          case 2:
-            (void)keyed_->move(key, (random() % 4000) * 1us);
-            break;
-          default:
-            remove(key);
-        }
-      }
-      if (random() % 64 == 0) take(keyed_->drain());
-      EXPECT_LE(keyed_->size(), 501u);  // 500 keys, and one value that is expiring; see KeyedTimer::size()
-      std::this_thread::sleep_for(200us);
-    }
+  hunt([&](std::minstd_rand& random) {
+    for (int i = 0; i < 100; ++i) call_one(random, 500, 4ms);
+    if (random() % 64 == 0) take(keyed_->drain());
+    EXPECT_LE(keyed_->size(), 501u);  // 500 keys, and one value that is expiring; see KeyedTimer::size()
+    std::this_thread::sleep_for(200us);
   });
   over = true;
   wait_until_empty();

@@ -2,12 +2,7 @@
 
 // The promises of timers in the guide's loops.
 
-#include <gtest/gtest.h>
-
-#include <chrono>
 #include <cstdlib>
-#include <random>
-#include <thread>
 
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "hashed_wheel_timer/loop_timer.h"

@@ -2,8 +2,6 @@
 
 #include <sys/epoll.h>
 
-#include <atomic>
-
 #include "tests/loops/driven.h"
 
 using namespace std::chrono_literals;
@@ -31,25 +29,7 @@ TEST(EpollLoop, RunsTimeoutsOfAnyThreadAndEndsWhenAnyThreadSaysSo) {
   }
 }
 
-TEST(EpollLoop, EndsWhenATaskSaysSo) {
-  const int epoll = epoll_create1(EPOLL_CLOEXEC);
-  ASSERT_GE(epoll, 0);
-  hwt::LoopTimer timer{1ms};
-  std::atomic<bool> ended{false};
-  const hwt::Timeout far = timer.new_timeout(hwt::test::must_not_run, hwt::test::kFar);
-  timer.new_timeout([&] { ended = true; }, 5ms);
-  hwt::test::Latch returned;
-  std::thread loop([&] {
-    run(epoll, timer, ended);
-    returned.count_down();
-  });
-  EXPECT_TRUE(returned.wait()) << "the loop sleeps on";
-  if (!returned.is_open()) end(timer, ended);
-  loop.join();
-  close(epoll);
-}
-
-TEST(EpollLoop, HandlesTheEventsOfOtherDescriptors) {
+TEST(EpollLoop, HandlesTheEventsOfOtherDescriptorsAndEndsWhenATaskSaysSo) {
   const int epoll = epoll_create1(EPOLL_CLOEXEC);
   const int other = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
   ASSERT_GE(epoll, 0);
@@ -60,6 +40,7 @@ TEST(EpollLoop, HandlesTheEventsOfOtherDescriptors) {
   ASSERT_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, other, &readable), 0);
   hwt::LoopTimer timer{1ms};
   std::atomic<bool> ended{false};
+  const hwt::Timeout far = timer.new_timeout(hwt::test::must_not_run, hwt::test::kFar);
   timer.new_timeout([&] { ended = true; }, 5ms);
   g_handled = 0;
   run(epoll, timer, ended);

@@ -16,44 +16,23 @@ void run_until(LoopTimer& timer, const bool& done) {
 }
 
 /// The last call of run_due() was 50 ms ago, as in a loop that sleeps.
-class AfterALongSleep : public ::testing::Test {
- protected:
-  AfterALongSleep() {
-    timer_.new_timeout([] {}, kFar);
-    timer_.run_due();
+TEST(LoopTimer, AfterALongSleepADelayCountsFromTheCall) {
+  std::optional<steady_clock::time_point> ran_at;
+  const auto note = [&] { ran_at = steady_clock::now(); };
+  LoopTimer timer{1ms};
+  KeyedTimer<int, int> keyed(timer, [&](int, int&) { note(); });
+  Timeout far = timer.new_timeout(note, kFar);
+  for (const auto& call : std::vector<std::function<void()>>{
+           [&] { std::jthread([&] { timer.new_timeout(note, 30ms); }).join(); },
+           [&] { EXPECT_TRUE(far.reschedule(30ms)); }, [&] { (void)keyed.set(1, 1, 30ms); }}) {
+    timer.run_due();
     std::this_thread::sleep_for(50ms);
+    ran_at.reset();
+    const auto deadline = steady_clock::now() + 30ms;
+    call();
+    while (!ran_at) turn(timer);
+    EXPECT_GE(*ran_at, deadline);
   }
-
-  void expect_not_early(steady_clock::time_point deadline) {
-    while (!ran_at_) turn(timer_);
-    EXPECT_GE(*ran_at_, deadline);
-  }
-
-  LoopTimer timer_{1ms};
-  std::optional<steady_clock::time_point> ran_at_;
-};
-
-TEST_F(AfterALongSleep, ADelayCountsFromTheCall) {
-  steady_clock::time_point deadline;
-  run_together(1, [&](int) {
-    deadline = steady_clock::now() + 30ms;
-    timer_.new_timeout([&] { ran_at_ = steady_clock::now(); }, 30ms);
-  });
-  expect_not_early(deadline);
-}
-
-TEST_F(AfterALongSleep, ARescheduleCountsFromTheCall) {
-  Timeout timeout = timer_.new_timeout([&] { ran_at_ = steady_clock::now(); }, kFar);
-  const auto deadline = steady_clock::now() + 30ms;
-  EXPECT_TRUE(timeout.reschedule(30ms));
-  expect_not_early(deadline);
-}
-
-TEST_F(AfterALongSleep, AKeyedTimerIsNotEarly) {
-  KeyedTimer<int, int> keyed(timer_, [&](int, int&) { ran_at_ = steady_clock::now(); });
-  const auto deadline = steady_clock::now() + 30ms;
-  (void)keyed.set(1, 1, 30ms);
-  expect_not_early(deadline);
 }
 
 TEST(LoopTimer, RunDueReturnsWhenToCallItAgain) {
@@ -155,27 +134,13 @@ TEST(LoopTimer, RunDueLeavesATimeoutInTheQueueUntilItsTickIsOver) {
 }
 
 TEST(LoopTimer, RefusesOptionsThatNeedAThread) {
-  EXPECT_THROW(LoopTimer{0ms}, std::invalid_argument);
-  EXPECT_THROW(LoopTimer{-1ms}, std::invalid_argument);
-  EXPECT_THROW(LoopTimer(Options{.slow_task = -1ns}), std::invalid_argument);
-  try {
-    LoopTimer timer(Options{.thread_factory = [](std::function<void()> body) { return std::thread(std::move(body)); }});
-    FAIL();
-  } catch (const std::invalid_argument& error) {
-    EXPECT_NE(std::string(error.what()).find("thread_factory: set"), std::string::npos) << error.what();
-  }
-}
-
-TEST(LoopTimer, CannotBeTurnedInsideATask) {
-  LoopTimer timer{1ms};
-  bool refused = false;
-  timer.new_timeout(
-      [&] {
-        EXPECT_THROW(timer.run_due(), IllegalState);
-        refused = true;
-      },
-      0s);
-  run_until(timer, refused);
+  const auto refusal_of = [](const Options& options) {
+    return message_of<std::invalid_argument>([&] { LoopTimer timer(options); });
+  };
+  for (const auto tick : {0ms, -1ms}) EXPECT_TRUE(contains(refusal_of({.tick_duration = tick}), "tick_duration: "));
+  EXPECT_TRUE(contains(refusal_of({.slow_task = -1ns}), "slow_task: -1 ns"));
+  const auto factory = [](std::function<void()> body) { return std::thread(std::move(body)); };
+  EXPECT_TRUE(contains(refusal_of({.thread_factory = factory}), "thread_factory: set"));
 }
 
 TEST(PollTimeout, IsRoundedUpAndNeverNegativeForATime) {
@@ -219,18 +184,6 @@ TYPED_TEST(EveryTimer, HasStatistics) {
   EXPECT_GE(stats.max_lag, stats.last_lag);
 }
 
-TYPED_TEST(EveryTimer, HasALimit) {
-  const auto owner = make_timer<TypeParam>({.max_pending_timeouts = 2});
-  Timer& timer = *owner;
-  Timeout first = timer.new_timeout([] {}, kFar);
-  timer.new_timeout([] {}, kFar);
-  EXPECT_THROW(timer.new_timeout([] {}, kFar), RejectedExecution);
-  EXPECT_FALSE(timer.try_new_timeout([] {}, kFar));
-  EXPECT_EQ(timer.stats().rejected, 2);
-  first.cancel();
-  EXPECT_TRUE(timer.try_new_timeout([] {}, kFar));
-}
-
 TYPED_TEST(EveryTimer, ReportsSlowTasks) {
   std::atomic<int> reports = 0;
   const auto owner =
@@ -260,18 +213,6 @@ TEST(DrivenTimers, ReportNoSlowTaskThatHasDestroyedItsTimer) {
   };
   check([](Options options) { return make_timer<ManualTimer>(std::move(options)); });
   check([](Options options) { return make_timer<LoopTimer>(std::move(options)); });
-}
-
-TYPED_TEST(EveryTimer, RunsTasksInItsExecutor) {
-  JobQueue queue;
-  const auto owner = make_timer<TypeParam>({.executor = queue.executor()});
-  bool ran = false;
-  owner->new_timeout([&] { ran = true; }, 0s);
-  std::vector<std::function<void()>> jobs;
-  EXPECT_TRUE(passes_until(*owner, [&] { return !(jobs = queue.take()).empty(); }));
-  EXPECT_FALSE(ran);
-  for (const auto& job : jobs) job();
-  EXPECT_TRUE(ran);
 }
 
 TEST(LoopTimer, TellsHowLateALoopCameAndHowLongATaskRuns) {
@@ -315,8 +256,7 @@ TEST(LoopTimer, RunDueDropsTimeoutsThatAnotherThreadHasCancelled) {
   timer.run_due();
   for (const bool is_woken : {false, true, true}) {
     if (is_woken) timer.on_earlier([&] { ++calls; });
-    std::vector<Timeout> timeouts;
-    for (int i = 0; i < kEnough; ++i) timeouts.push_back(timer.new_timeout([] {}, 2 * kFar));
+    std::vector<Timeout> timeouts = far_timeouts(timer, kEnough, 2 * kFar);
     calls = 0;
     // Each time a new thread, which takes over from the last one.
     run_together(1, [&](int) {
@@ -340,8 +280,7 @@ TEST(LoopTimer, RunDueAsksForACallAtOnceIfAnotherThreadHasCancelledThousandsMean
     bool done = false;
     timer.new_timeout(
         [&] {
-          std::vector<Timeout> timeouts;
-          for (int i = 0; i < kEnough; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
+          std::vector<Timeout> timeouts = far_timeouts(timer, kEnough);
           run_together(1, [&](int) {
             for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
           });
@@ -362,31 +301,24 @@ TEST(LoopTimer, RunDueAsksForACallAtOnceIfAnotherThreadHasCancelledThousandsMean
 TEST(LoopTimer, ACallOfRunDueTakesOnlyWhatCameBeforeIt) {
   constexpr int kMore = 101'000;
   constexpr int kCalls = 3;
-  struct Chain : RecordingTask {
-    explicit Chain(LoopTimer& its_timer) : timer(its_timer) {}
-    void cancelled(Timeout& timeout) override {
-      RecordingTask::cancelled(timeout);
-      if (cancellations == kCalls) return;
-      for (int i = 0; i < kMore; ++i) timer.add(must_not_run, kFar);
-      timer.new_timeout(self, kFar).cancel();
-    }
-    LoopTimer& timer;
-    std::shared_ptr<Chain> self;
-  };
+  int cancellations = 0;
+  std::shared_ptr<TimerTask> chain;
   LoopTimer timer{1ms};
-  const auto chain = std::make_shared<Chain>(timer);
-  chain->self = chain;
+  chain = on_cancelled([&] {
+    if (++cancellations == kCalls) return;
+    for (int i = 0; i < kMore; ++i) timer.add(must_not_run, kFar);
+    timer.new_timeout(chain, kFar).cancel();
+  });
   timer.new_timeout(chain, kFar).cancel();
-  for (int calls = 1; chain->cancellations != kCalls && calls <= 100; ++calls) {
-    const int before = chain->cancellations;
+  for (int calls = 1; cancellations != kCalls && calls <= 100; ++calls) {
+    const int before = cancellations;
     const auto next = timer.run_due();
-    EXPECT_LE(chain->cancellations, before + 1);
-    if (chain->cancellations != kCalls) {
+    EXPECT_LE(cancellations, before + 1);
+    if (cancellations != kCalls) {
       EXPECT_LE(next, steady_clock::now()) << "there is more to do";
     }
   }
-  EXPECT_EQ(chain->cancellations, kCalls);
-  chain->self = nullptr;
+  EXPECT_EQ(cancellations, kCalls);
 }
 
 /// Whether the timeout waits in the inbox or is in the wheel, or was there and is cancelled.

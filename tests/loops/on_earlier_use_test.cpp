@@ -1,19 +1,6 @@
 // The function of LoopTimer::on_earlier() may use the objects whose calls run it. A lock or a role that is held
 // meanwhile makes these tests hang.
 
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <stdexcept>
-#include <stop_token>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "hashed_wheel_timer/loop_timer.h"
@@ -27,12 +14,7 @@
 namespace hwt {
 namespace {
 
-using namespace std::chrono_literals;
-using test::Detached;
-using test::eventually;
-using test::JobQueue;
-using test::kFar;
-using test::run_together;
+using namespace test;  // NOLINT(google-build-using-namespace)
 
 class UseInOnEarlier : public ::testing::Test {
  protected:
@@ -88,21 +70,16 @@ class KeyedTimerInOnEarlier : public UseInOnEarlier {
   Sessions sessions_{timer_, [](const int&, std::string&) { FAIL() << "it must not expire"; }};
 };
 
-TEST_F(KeyedTimerInOnEarlier, ASetOfANewKey) {
+TEST_F(KeyedTimerInOnEarlier, EveryCallThatArms) {
   expect_call_of([this] { return sessions_.set(1, "first", 30s); }, KeyedResult::Added);
   expect_call_of([this] { return sessions_.set(1, "first", timer_.now() + 30s); }, KeyedResult::Added);
-}
-
-TEST_F(KeyedTimerInOnEarlier, ASetOfAKeyThatHasAValue) {
   (void)sessions_.set(1, "first", kFar);
   expect_call_of([this] { return sessions_.set(1, "second", 30s); }, KeyedResult::Replaced);
-}
-
-TEST_F(KeyedTimerInOnEarlier, AMove) {
-  (void)sessions_.set(1, "first", kFar);
-  expect_call_of([this] { return sessions_.move(1, 30s); }, KeyedResult::Moved);
-  (void)sessions_.set(1, "first", kFar);
-  expect_call_of([this] { return sessions_.move(1, timer_.now() + 30s); }, KeyedResult::Moved);
+  for (const bool by_deadline : {false, true}) {
+    (void)sessions_.set(1, "first", kFar);
+    const When when = by_deadline ? When(timer_.now() + 30s) : When(30s);
+    expect_call_of([&] { return sessions_.move(1, when); }, KeyedResult::Moved);
+  }
 }
 
 TEST_F(KeyedTimerInOnEarlier, StopsAndRefusesTheNextSet) {
@@ -126,7 +103,7 @@ TEST_F(UseInOnEarlier, IsCalledAtOnceAfterAnExceptionOfEqual) {
   ThrowingEqual::throws = true;
   EXPECT_THROW((void)sessions.move(1, 1s), std::runtime_error);
   ThrowingEqual::throws = false;
-  expect_call([this] { timer_.new_timeout(test::must_not_run, 1s); }, [] {});
+  expect_call([this] { timer_.new_timeout(must_not_run, 1s); }, [] {});
 }
 
 // --- RepeatedTimer ---------------------------------------------------------------------------------------------------
@@ -180,19 +157,14 @@ TEST_F(RepeatedTimerInOnEarlier, EveryCallThatArms) {
 
 TEST_F(RepeatedTimerInOnEarlier, TheLaterCallDecides) {
   make(30s);
-  expect_call([this] { repeated_->start(); }, [this] { repeated_->stop(); });
-  EXPECT_FALSE(repeated_->running());
-  EXPECT_EQ(timer_.pending_timeouts(), 0);
-  expect_call([this] { repeated_->start(); }, [this] { repeated_->destroy(); });
-  EXPECT_EQ(ended_, 1);
-  EXPECT_EQ(timer_.pending_timeouts(), 0);
-}
-
-TEST_F(RepeatedTimerInOnEarlier, MayBeDestroyed) {
-  make(30s);
-  expect_call([this] { repeated_->start(); }, [this] { repeated_.reset(); });
-  EXPECT_EQ(ended_, 1);
-  EXPECT_EQ(timer_.pending_timeouts(), 0);
+  for (const auto& end : std::vector<std::function<void()>>{
+           [this] { repeated_->stop(); }, [this] { repeated_->destroy(); }, [this] { repeated_.reset(); }}) {
+    if (ended_ != 0) make(30s);
+    expect_call([this] { repeated_->start(); }, end);
+    EXPECT_FALSE(repeated_ && repeated_->running());
+    EXPECT_EQ(timer_.pending_timeouts(), 0);
+  }
+  EXPECT_EQ(ended_, 2);
 }
 
 // A hook may wait for the loop, so no call is held back while one runs.
@@ -202,7 +174,7 @@ TEST_F(UseInOnEarlier, IsCalledAtOnceInAHook) {
     use_ = nullptr;
     timer_.run_due();
     calls_ = 0;
-    timer_.new_timeout(test::must_not_run, 1s).cancel();
+    timer_.new_timeout(must_not_run, 1s).cancel();
     calls.push_back(calls_);
   };
   RepeatedTimer repeated("test", kFar, timer_,
@@ -273,12 +245,12 @@ TEST_F(ExecutorInOnEarlier, AScheduleThatArmsAfterARun) {
 
 TEST_F(UseInOnEarlier, ATimeoutScope) {
   TimeoutScope scope(timer_);
-  const TimeoutId first = scope.add(test::must_not_run, kFar);
-  expect_call([&] { scope.add(test::must_not_run, 30s); },
+  const TimeoutId first = scope.add(must_not_run, kFar);
+  expect_call([&] { scope.add(must_not_run, 30s); },
               [&] {
                 EXPECT_EQ(scope.size(), 1U) << "the second add() has not returned";
                 EXPECT_EQ(scope.cancel(first), CancelResult::Cancelled);
-                EXPECT_TRUE(scope.add(test::must_not_run, kFar));
+                EXPECT_TRUE(scope.add(must_not_run, kFar));
                 EXPECT_EQ(scope.cancel_all(), 1U);
               });
   EXPECT_EQ(scope.size(), 1U);
@@ -325,7 +297,7 @@ TEST_F(UseInOnEarlier, ByManyThreadsWhileTheLoopTurns) {
     (void)sessions.move(1, kFar);
     repeated.restart();
   };
-  const test::Deadline over(500ms);
+  const Deadline over(500ms);
   run_together(4, [&](int index) {
     while (!over.passed()) {
       if (index == 0) {

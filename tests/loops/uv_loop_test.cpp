@@ -1,8 +1,6 @@
 // The block of docs/guide.md that drives a timer by libuv. The build extracts it into a header. The header uses the
 // literals of the line before it.
 
-#include <atomic>
-
 #include "tests/loops/driven.h"
 
 using namespace std::chrono_literals;

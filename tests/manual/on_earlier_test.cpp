@@ -1,27 +1,12 @@
 // ManualTimer::on_earlier(): the driver of the timer is called when it must come earlier than announced.
 
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <chrono>
-#include <memory>
-#include <optional>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include "hashed_wheel_timer/internal/platform/pages.h"
-#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/test_support.h"
 
 namespace hwt {
 namespace {
 
-using namespace std::chrono_literals;
-using std::chrono::steady_clock;
-using test::kFar;
-using test::RecordingTask;
-using test::run_together;
+using namespace test;  // NOLINT(google-build-using-namespace)
 
 constexpr steady_clock::time_point kStart = steady_clock::time_point(1h);
 
@@ -58,11 +43,7 @@ TEST_F(OnEarlier, IsCalledWhenThereWasNothingPending) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(OnEarlier, CountsAsAskingForTheNextWakeup) {
-  timer.new_timeout([] {}, 1s);
-  EXPECT_EQ(calls, 1) << "although next_wakeup() has never been asked";
-}
-
+/// on_earlier() counts as asking, so the first round needs no next_wakeup().
 TEST_F(OnEarlier, IsCalledOnceUntilTheNextWakeupIsAskedAgain) {
   for (int round = 1; round != 4; ++round) {
     const Timeout first = timer.new_timeout([] {}, 1s);
@@ -125,8 +106,7 @@ TEST_F(OnEarlier, IsCalledWhenThousandsWaitToBeTakenIntoTheWheel) {
 
 TEST_F(OnEarlier, IsCalledWhenThousandsInTheWheelAreDueEarlier) {
   constexpr int kThousands = 16384;
-  std::vector<Timeout> timeouts;
-  for (int i = 0; i < kThousands; ++i) timeouts.push_back(timer.new_timeout([] {}, 2 * kFar));
+  std::vector<Timeout> timeouts = far_timeouts(timer, kThousands, 2 * kFar);
   timer.new_timeout([] {}, 1s);
   timer.next_wakeup();
   calls = 0;
@@ -139,8 +119,7 @@ TEST_F(OnEarlier, IsCalledWhenThousandsInTheWheelAreDueEarlier) {
 
 TEST_F(OnEarlier, IsCalledForEach4096InTheWheelThatAreCancelled) {
   constexpr int kCollectedAtOnce = 4096;
-  std::vector<Timeout> timeouts;
-  for (int i = 0; i < 3 * kCollectedAtOnce; ++i) timeouts.push_back(timer.new_timeout([] {}, 2 * kFar));
+  std::vector<Timeout> timeouts = far_timeouts(timer, 3 * kCollectedAtOnce, 2 * kFar);
   timer.new_timeout([] {}, kFar);
   timer.next_wakeup();
   calls = 0;
@@ -180,8 +159,7 @@ TEST_F(OnEarlier, IsCalledOnceByStopThatEndsTheTimerAsleepOrNot) {
 
 TEST_F(OnEarlier, IsNotCalledAfterStop) {
   Timeout timeout = timer.new_timeout(std::make_shared<RecordingTask>(), kFar);
-  std::vector<Timeout> many;  // so many that freeing their nodes would make a call
-  for (int i = 0; i < 40'000; ++i) many.push_back(timer.new_timeout([] {}, kFar));
+  std::vector<Timeout> many = far_timeouts(timer, 40'000);
   timer.next_wakeup();
   calls = 0;
   timer.stop();
@@ -305,8 +283,7 @@ TEST(OnEarlierCalls, MayCancelWhileTheLastTimeoutIsCancelled) {
       timer.next_wakeup();  // into the wheel
       EXPECT_TRUE(other.cancel());
     });
-    std::vector<Timeout> timeouts;
-    for (int i = 0; i < before; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
+    std::vector<Timeout> timeouts = far_timeouts(timer, before);
     const auto task = std::make_shared<RecordingTask>();
     Timeout last = timer.new_timeout(task, kFar);
     timer.next_wakeup();
@@ -376,7 +353,7 @@ TEST(OnEarlierThreads, CanBeReplacedWhileItIsCalled) {
   std::thread scheduler([&] {
     while (!done) timer.new_timeout([] {}, 1s).cancel();
   });
-  const test::Deadline hopeless(test::kGenerous);
+  const Deadline hopeless(kGenerous);
   for (int round = 0; round < 200 || (calls == 0 && !hopeless.passed()); ++round) {
     const auto alive = std::make_unique<std::atomic<bool>>(true);
     timer.on_earlier([&calls, loop = alive.get()] {
@@ -395,7 +372,7 @@ TEST(OnEarlierThreads, CanBeReplacedWhileItIsCalled) {
 /// Otherwise the call could outlive the function's captures, or the eventfd of the loop to which it writes.
 TEST(OnEarlierThreads, AnotherFunctionWaitsForACallThatRuns) {
   for (const bool by_stop : {false, true}) {
-    test::Hold hold;
+    Hold hold;
     std::atomic<bool> replaced = false;
     std::atomic<int> calls = 0;
     ManualTimer timer{10ms, kStart};
@@ -426,8 +403,7 @@ TEST(OnEarlierMemory, MayDropHandlesWhenItIsCalledBecauseMemoryIsFree) {
   int calls = 0;
   std::vector<Timeout> kept;
   ManualTimer timer{10ms, kStart};
-  std::vector<Timeout> timeouts;
-  for (int i = 0; i < 40'000; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
+  std::vector<Timeout> timeouts = far_timeouts(timer, 40'000);
   for (int i = 0; i < 2'000; ++i) kept.push_back(timer.new_timeout([] {}, kFar));
   for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
   for (Timeout& timeout : kept) EXPECT_TRUE(timeout.cancel());
@@ -440,7 +416,7 @@ TEST(OnEarlierMemory, MayDropHandlesWhenItIsCalledBecauseMemoryIsFree) {
   timeouts.clear();
   EXPECT_GE(calls, 1);
   EXPECT_TRUE(kept.empty());
-  EXPECT_TRUE(test::is_balanced(timer.stats()));
+  EXPECT_TRUE(is_balanced(timer.stats()));
 }
 
 }  // namespace

@@ -4,8 +4,6 @@
 
 #include "tests/support/forked_child.h"
 
-#include <random>
-
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "hashed_wheel_timer/schedule.h"
 #include "tests/support/held_timer.h"
@@ -25,16 +23,10 @@ TEST(ForkedRepeatedTimer, CanBeStoppedAndDestroyedInTheMiddleOfAnyCallOfTheParen
   std::jthread other([&] {
     std::minstd_rand random(1);
     while (!over) {
-      switch (random() % 4) {
-        case 0:
-          timer->stop();
-          break;
-        case 1:
-          timer->run_once_now();
-          break;
-        default:
-          timer->restart();
-      }
+      const auto call = random() % 4;
+      if (call == 0) timer->stop();
+      if (call == 1) timer->run_once_now();
+      if (call > 1) timer->restart();
     }
   });
   for (int i = 0; i < kForks && !HasFailure(); ++i) {
@@ -49,43 +41,31 @@ TEST(ForkedRepeatedTimer, CanBeStoppedAndDestroyedInTheMiddleOfAnyCallOfTheParen
   over = true;
 }
 
-TEST(ForkedRepeatedTimer, DoesNotWaitForAHookOfTheParentAndCallsNone) {
+/// Destructors of objects that a hook owns may need threads or locks of the parent.
+TEST(ForkedRepeatedTimer, DoesNotWaitForAHookOfTheParentAndCallsAndDestroysNone) {
   Hold hold;
   std::atomic<int> destroyed = 0;
+  std::atomic<int> released = 0;
   HashedWheelTimer wheel(1ms, 64);
-  auto timer = std::make_unique<RepeatedTimer>(
-      "forked", 1ms, wheel, RepeatedTimer::Hooks{.on_trigger = [&] { hold(); }, .on_destroy = [&] { ++destroyed; }});
+  auto owned = std::shared_ptr<int>(new int, [&](int* memory) {
+    ++released;
+    delete memory;
+  });
+  auto timer =
+      std::make_unique<RepeatedTimer>("forked", 1ms, wheel,
+                                      RepeatedTimer::Hooks{.on_trigger = [&, owned = std::move(owned)] { hold(); },
+                                                           .on_destroy = [&] { ++destroyed; }});
   timer->start();
   ASSERT_TRUE(hold.wait_until_entered());
   EXPECT_EQ(status_of_child([&] {
               timer.reset();
-              return destroyed.load();
+              return destroyed + released;
             }),
             0);
   hold.let_go();
   timer.reset();
   EXPECT_EQ(destroyed, 1) << "the parent's own";
-}
-
-/// Destructors of objects that a hook owns may need threads or locks of the parent.
-TEST(ForkedRepeatedTimer, DestroysNoHookOfTheParent) {
-  HashedWheelTimer wheel(1ms, 64);
-  bool released = false;
-  std::unique_ptr<RepeatedTimer> timer;
-  {
-    const std::shared_ptr<int> owned(new int, [&](int* memory) {
-      released = true;
-      delete memory;
-    });
-    timer = std::make_unique<RepeatedTimer>("forked", 1ms, wheel, RepeatedTimer::Hooks{.on_trigger = [owned] {}});
-  }
-  EXPECT_EQ(status_of_child([&] {
-              timer.reset();
-              return released ? 1 : 0;
-            }),
-            0);
-  timer.reset();
-  EXPECT_TRUE(released) << "or this test could not fail";
+  EXPECT_EQ(released, 1) << "or this test could not fail";
 }
 
 TEST(ForkedRepeatedTimer, DoesNotWaitForAThreadOfTheParentThatArms) {
@@ -139,17 +119,12 @@ TEST(ForkedSchedule, CanBeCancelledAndDroppedInTheMiddleOfAnyCallOfTheParent) {
   over = true;
 }
 
-TEST(ForkedRepeatedTimer, IsRunningIfItWasRunningInTheParent) {
+TEST(ForkedChild, FindsWhatWasRunningInTheParentRunning) {
   HashedWheelTimer wheel;
   RepeatedTimer timer("forked", kFar, wheel, RepeatedTimer::Hooks{.on_trigger = [] {}});
   timer.start();
-  EXPECT_EQ(status_of_child([&] { return timer.running() ? 0 : 1; }), 0);
-}
-
-TEST(ForkedSchedule, IsNotDoneIfItWasNotDoneInTheParent) {
-  HashedWheelTimer wheel;
   const auto task = schedule(wheel, Schedule::once(kFar), [] {});
-  EXPECT_EQ(status_of_child([&] { return !task->done() && task->next() ? 0 : 1; }), 0);
+  EXPECT_EQ(status_of_child([&] { return timer.running() && !task->done() && task->next() ? 0 : 1; }), 0);
 }
 
 }  // namespace

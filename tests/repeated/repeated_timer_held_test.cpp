@@ -37,11 +37,14 @@ class RepeatedTimerHeld : public ::testing::Test {
 };
 
 // The timeout expires before start() gets its handle.
-TEST_F(RepeatedTimerHeld, AnExpiryDoesNotWaitForTheThreadThatHasArmedIt) {
+TEST_F(RepeatedTimerHeld, ExpiriesAndQueriesDoNotWaitForTheThreadThatHasArmed) {
   hold_in(HeldTimer::At::Exit, [](RepeatedTimer& repeated) { repeated.start(); });
   EXPECT_TRUE(eventually([&] { return timer_.pending_timeouts() == 0; })) << "it has expired";
   expect_others_run(timer_);
   EXPECT_EQ(triggers_, 0);
+  EXPECT_TRUE(repeated_.running());
+  EXPECT_EQ(repeated_.timeout(), 3ms);
+  EXPECT_EQ(repeated_.describe(), "RepeatedTimer(held, timeout: 3000000 ns, running)");
   release();
   expect_triggers();
   EXPECT_TRUE(errors_.errors().empty());
@@ -54,64 +57,32 @@ TEST_F(RepeatedTimerHeld, OthersDoNotWaitForAThreadThatIsAboutToArm) {
   expect_triggers();
 }
 
-TEST_F(RepeatedTimerHeld, QueriesDoNotWait) {
-  hold_in(HeldTimer::At::Exit, [](RepeatedTimer& repeated) { repeated.start(); });
-  EXPECT_TRUE(repeated_.running());
-  EXPECT_EQ(repeated_.timeout(), 3ms);
-  EXPECT_EQ(repeated_.describe(), "RepeatedTimer(held, timeout: 3000000 ns, running)");
-  release();
-  expect_triggers();
-}
-
-/// A start() comes while new_timeout() of another start() is held. That new_timeout() may then fail.
-class StartMeetsAStart : public RepeatedTimerHeld {
- protected:
-  /// Makes both calls and waits for them. `refusal`: the error of the held new_timeout(), or null.
-  void meet(std::exception_ptr refusal) {
-    if (refusal) timer_.hold_and_refuse_next(refusal);
-    hold_in(refusal ? HeldTimer::At::Entry : HeldTimer::At::Exit, [this](RepeatedTimer& repeated) {
-      try {
-        repeated.start();
-      } catch (...) {
-        first_error_ = std::current_exception();
-      }
-    });
-    second_ = std::jthread([this] {
-      try {
-        repeated_.start();
-      } catch (...) {
-        second_error_ = std::current_exception();
-      }
-      returned_.count_down();
-    });
-    EXPECT_FALSE(returned_.wait(5ms)) << "the first start() has not ended";
-    release();
-    second_.join();
-  }
-
-  std::exception_ptr first_error_, second_error_;
-  Latch returned_;
-  std::jthread second_;
-};
-
-TEST_F(StartMeetsAStart, ReturnsWhenItIsStarted) {
-  meet(nullptr);
-  EXPECT_EQ(first_error_, nullptr);
-  EXPECT_EQ(second_error_, nullptr);
-  EXPECT_TRUE(repeated_.running());
-  expect_triggers();
-}
-
-/// The first start() throws its error, and the second arms.
-class StartMeetsAStartThatFails : public StartMeetsAStart, public ::testing::WithParamInterface<std::exception_ptr> {};
-INSTANTIATE_TEST_SUITE_P(Errors, StartMeetsAStartThatFails,
-                         ::testing::Values(std::make_exception_ptr(RejectedExecution("refused")),
+/// A start() comes while new_timeout() of another start() is held. That one then throws this error, unless it is null.
+class StartMeetsAStart : public RepeatedTimerHeld, public ::testing::WithParamInterface<std::exception_ptr> {};
+INSTANTIATE_TEST_SUITE_P(Errors, StartMeetsAStart,
+                         ::testing::Values(nullptr, std::make_exception_ptr(RejectedExecution("refused")),
                                            std::make_exception_ptr(std::bad_alloc())));
 
-TEST_P(StartMeetsAStartThatFails, ArmsItself) {
-  meet(GetParam());
-  EXPECT_EQ(first_error_, GetParam());
-  EXPECT_EQ(second_error_, nullptr);
+TEST_P(StartMeetsAStart, TheSecondReturnsWhenItIsStartedAndArmsItselfIfTheFirstFails) {
+  const std::exception_ptr refusal = GetParam();
+  std::exception_ptr first_error;
+  if (refusal) timer_.hold_and_refuse_next(refusal);
+  hold_in(refusal ? HeldTimer::At::Entry : HeldTimer::At::Exit, [&](RepeatedTimer& repeated) {
+    try {
+      repeated.start();
+    } catch (...) {
+      first_error = std::current_exception();
+    }
+  });
+  Latch returned;
+  std::jthread second([&] {
+    EXPECT_NO_THROW(repeated_.start());
+    returned.count_down();
+  });
+  EXPECT_FALSE(returned.wait(5ms)) << "the first start() has not ended";
+  release();
+  second.join();
+  EXPECT_EQ(first_error, refusal);
   EXPECT_TRUE(repeated_.running()) << "the second start() has returned without an error";
   expect_triggers();
 }

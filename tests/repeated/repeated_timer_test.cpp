@@ -1,8 +1,6 @@
 // RepeatedTimer beyond the random calls of tests/fuzz/timers.cpp: threads, what happens in the middle of a hook,
 // lifetime, messages, and the executor.
 
-#include <type_traits>
-
 #include "tests/support/repeated_timer_support.h"
 
 namespace hwt {
@@ -17,43 +15,14 @@ class RepeatedTimerIdle : public RepeatedTimerFixture {};
 TEST_F(RepeatedTimerIdle, RunOnceNowTriggersOnThisThreadAndArmsFromThen) {
   timer_->start();
   clock_.advance(30ms);
-  std::thread::id triggered_on;
-  during_ = [&] { triggered_on = std::this_thread::get_id(); };
-  std::thread::id caller;
-  on_another_thread([&] {
-    caller = std::this_thread::get_id();
+  on_another_thread([this] {
+    during_ = [caller = std::this_thread::get_id()] { EXPECT_EQ(std::this_thread::get_id(), caller); };
     EXPECT_TRUE(timer_->run_once_now());
   });
-  EXPECT_EQ(triggered_on, caller);
+  during_ = nullptr;
   EXPECT_EQ(clock_.pending_timeouts(), 1);
   clock_.advance(100ms);
   EXPECT_EQ(triggers_, (Times{30ms, 80ms, 130ms}));
-}
-
-TEST_F(RepeatedTimerIdle, DestroyRunsOnDestroyAtOnceAndOnce) {
-  timer_->start();
-  clock_.advance(60ms);
-  when_destroyed_ = [&] { timer_->destroy(); };
-  timer_->destroy();
-  EXPECT_EQ(destroyed_, 1);
-  EXPECT_EQ(destroyed_on_, std::this_thread::get_id());
-  EXPECT_EQ(clock_.pending_timeouts(), 0);
-  timer_->destroy();
-  EXPECT_EQ(destroyed_, 1);
-  clock_.advance(1s);
-  EXPECT_EQ(triggers_, (Times{50ms}));
-}
-
-TEST_F(RepeatedTimerIdle, SeveralShareATimerThatTheyNeverStop) {
-  int others = 0;
-  RepeatedTimer other("other", 20ms, clock_, {.on_trigger = [&] { ++others; }});
-  other.start();
-  clock_.advance(100ms);
-  timer_->destroy();
-  timer_->destroy();
-  timer_.reset();
-  clock_.advance(100ms);
-  EXPECT_EQ(others, 10);
 }
 
 TEST_F(RepeatedTimerIdle, DestroyDuringATriggerLeavesOnDestroyToTheThreadOfTheTrigger) {
@@ -93,22 +62,16 @@ class RepeatedTimerAdjusting : public RepeatedTimerFixture {
   RepeatedTimerAdjusting() : RepeatedTimerFixture(true) {}
 };
 
-TEST_F(RepeatedTimerAdjusting, ZeroOrLessIsTheNextTick) {
-  for (const auto adjusted : {0ns, -1ns, std::chrono::nanoseconds::min()}) {
+TEST_F(RepeatedTimerAdjusting, ZeroOrLessIsTheNextTickAndTheLargestIsNever) {
+  for (const auto adjusted : {0ns, -1ns, std::chrono::nanoseconds::min(), std::chrono::nanoseconds::max()}) {
     when_asked_ = [adjusted](auto) { return adjusted; };
     timer_->restart();
     triggers_.clear();
-    clock_.advance(5ms);
-    EXPECT_EQ(triggers_.size(), 5U) << adjusted.count();
+    const bool never = adjusted > 0ns;
+    clock_.advance(never ? 24h : 5ms);
+    EXPECT_EQ(triggers_.size(), never ? 0U : 5U) << adjusted.count();
+    EXPECT_TRUE(timer_->running());
   }
-}
-
-TEST_F(RepeatedTimerAdjusting, TheLargestIsNever) {
-  when_asked_ = [](auto) { return std::chrono::nanoseconds::max(); };
-  timer_->start();
-  clock_.advance(24h);
-  EXPECT_TRUE(triggers_.empty());
-  EXPECT_TRUE(timer_->running());
 }
 
 TEST_F(RepeatedTimerAdjusting, RunsWithoutALockAndCallsDuringItArmOnce) {
@@ -136,7 +99,7 @@ TEST_F(RepeatedTimerAdjusting, RunsWithoutALockAndCallsDuringItArmOnce) {
   }
 }
 
-TEST_F(RepeatedTimerAdjusting, StopDuringItLeavesNothingArmed) {
+TEST_F(RepeatedTimerAdjusting, StopAndDestroyDuringItLeaveNothingArmed) {
   when_asked_ = [this](auto timeout) {
     on_another_thread([this] { timer_->stop(); });
     return timeout;
@@ -146,17 +109,14 @@ TEST_F(RepeatedTimerAdjusting, StopDuringItLeavesNothingArmed) {
   EXPECT_EQ(clock_.pending_timeouts(), 0);
   clock_.advance(1s);
   EXPECT_TRUE(triggers_.empty());
-}
-
-TEST_F(RepeatedTimerAdjusting, ANewTimeoutDuringItIsAskedAbout) {
   when_asked_ = [this](auto timeout) {
-    if (timeout == 50ms) on_another_thread([this] { timer_->reset(20ms); });
-    return timeout + 1ms;
+    on_another_thread([this] { timer_->destroy(); });
+    EXPECT_EQ(destroyed_, 0) << "on_destroy runs after it";
+    return timeout;
   };
   timer_->start();
-  EXPECT_EQ(asked_, 2);
-  clock_.advance(42ms);
-  EXPECT_EQ(triggers_, (Times{21ms, 42ms}));
+  EXPECT_EQ(destroyed_, 1);
+  EXPECT_EQ(clock_.pending_timeouts(), 0);
 }
 
 TEST_F(RepeatedTimerAdjusting, AResetInsideItCountsForTheNextArming) {
@@ -206,52 +166,37 @@ TEST_F(RepeatedTimerAdjusting, NoTriggerDuringIt) {
   EXPECT_EQ(triggers_, (Times{110ms, 160ms}));
 }
 
-TEST_F(RepeatedTimerAdjusting, DestroyDuringItRunsOnDestroyAfterIt) {
-  when_asked_ = [this](auto timeout) {
-    on_another_thread([this] { timer_->destroy(); });
-    EXPECT_EQ(destroyed_, 0);
-    return timeout;
-  };
-  timer_->start();
-  EXPECT_EQ(destroyed_, 1);
-  EXPECT_EQ(clock_.pending_timeouts(), 0);
-}
-
 // --- Lifetime --------------------------------------------------------------------------------------------------------
 
-TEST_F(RepeatedTimerIdle, MayBeDestroyedInsideItsTrigger) {
-  during_ = [this] {
-    timer_.reset();
-    EXPECT_EQ(destroyed_, 0);
+TEST_F(RepeatedTimerAdjusting, MayBeDestroyedInsideEachHook) {
+  const auto in_trigger = [this] {
+    during_ = [this] {
+      timer_.reset();
+      EXPECT_EQ(destroyed_, 0) << "on_destroy runs after the trigger";
+    };
+    timer_->start();
   };
-  timer_->start();
-  clock_.advance(1s);
-  EXPECT_EQ(triggers_.size(), 1U);
-  EXPECT_EQ(destroyed_, 1);
-}
-
-TEST_F(RepeatedTimerIdle, MayBeDestroyedInsideItsTriggerByRunOnceNow) {
-  during_ = [this] { timer_.reset(); };
-  timer_->start();
-  EXPECT_TRUE(timer_->run_once_now());
-  EXPECT_EQ(destroyed_, 1);
-  EXPECT_EQ(clock_.pending_timeouts(), 0);
-}
-
-TEST_F(RepeatedTimerIdle, MayBeDestroyedInsideOnDestroy) {
-  when_destroyed_ = [this] { timer_.reset(); };
-  timer_->destroy();
-  EXPECT_EQ(destroyed_, 1);
-}
-
-TEST_F(RepeatedTimerAdjusting, MayBeDestroyedInsideAdjustTimeout) {
-  when_asked_ = [this](auto timeout) {
-    timer_.reset();
-    return timeout;
-  };
-  timer_->start();
-  EXPECT_EQ(destroyed_, 1);
-  EXPECT_EQ(clock_.pending_timeouts(), 0);
+  for (const auto& destroy :
+       std::vector<std::function<void()>>{[&] { in_trigger(), clock_.advance(1s); },
+                                          [&] {
+                                            in_trigger();
+                                            EXPECT_TRUE(timer_->run_once_now());
+                                          },
+                                          [&] {
+                                            when_asked_ = [this](auto timeout) { return timer_.reset(), timeout; };
+                                            timer_->start();
+                                          },
+                                          [&] {
+                                            when_destroyed_ = [this] { timer_->destroy(), timer_.reset(); };
+                                            timer_->destroy();
+                                          }}) {
+    if (timer_ == nullptr) make();
+    destroy();
+    EXPECT_EQ(timer_, nullptr);
+    EXPECT_EQ(destroyed_, 1);
+    EXPECT_EQ(clock_.pending_timeouts(), 0);
+  }
+  EXPECT_EQ(triggers_.size(), 2U);
 }
 
 TEST_F(RepeatedTimerIdle, TheDestructorWaitsForATriggerAndOnDestroy) {
@@ -310,25 +255,23 @@ TEST(RepeatedTimer, DoesNotKeepAReturnedTimeoutAlive) {
 
 // --- Arguments and messages ------------------------------------------------------------------------------------------
 
-TEST_F(RepeatedTimerIdle, RefusesATimeoutThatIsNotPositive) {
+TEST_F(RepeatedTimerIdle, RefusesATimeoutThatIsNotPositiveAndAnEmptyOnTrigger) {
+  const auto refusal_of = [](auto f) { return message_of<std::invalid_argument>(f); };
   timer_->start();
   clock_.advance(10ms);
   for (const auto bad : {0ns, -1ns, std::chrono::nanoseconds::min()}) {
     const std::string range =
         std::to_string(std::chrono::nanoseconds(Delay(bad)).count()) + " ns (expected: 1 ns or more)";
-    EXPECT_EQ(message_of<std::invalid_argument>(
-                  [&] { RepeatedTimer("bad", bad, clock_, {.on_trigger = [] {}, .on_destroy = [] { FAIL(); }}); }),
-              "RepeatedTimer: timeout: " + range);
-    EXPECT_EQ(message_of<std::invalid_argument>([&] { timer_->reset(bad); }), "RepeatedTimer: timeout: " + range);
+    EXPECT_EQ(
+        refusal_of([&] { RepeatedTimer("bad", bad, clock_, {.on_trigger = [] {}, .on_destroy = [] { FAIL(); }}); }),
+        "RepeatedTimer: timeout: " + range);
+    EXPECT_EQ(refusal_of([&] { timer_->reset(bad); }), "RepeatedTimer: timeout: " + range);
   }
+  EXPECT_EQ(refusal_of([&] { RepeatedTimer("bad", 1ms, clock_, {.on_trigger = nullptr}); }),
+            "RepeatedTimer: on_trigger: null (expected: a callable)");
   EXPECT_EQ(timer_->timeout(), 50ms);
   clock_.advance(40ms);
   EXPECT_EQ(triggers_, (Times{50ms})) << "nothing changed";
-}
-
-TEST_F(RepeatedTimerIdle, RefusesAnEmptyOnTrigger) {
-  EXPECT_EQ(message_of<std::invalid_argument>([&] { RepeatedTimer("bad", 1ms, clock_, {.on_trigger = nullptr}); }),
-            "RepeatedTimer: on_trigger: null (expected: a callable)");
 }
 
 TEST_F(RepeatedTimerIdle, DescribeIsOneLineWithNameTimeoutAndState) {
@@ -350,89 +293,42 @@ TEST_F(RepeatedTimerIdle, DescribeIsOneLineWithNameTimeoutAndState) {
 
 // --- With an executor ------------------------------------------------------------------------------------------------
 
-using Owned = std::unique_ptr<RepeatedTimer>;
-
-/// A call that is made while the claimed timeout waits in the executor, and the triggers and pending timeouts after the
-/// executor has run it.
-struct Rival {
-  const char* name;
-  void (*call)(Owned&);
-  int triggers;
-  int pending;
-};
-
-/// A timeout that was claimed but has not run yet, because its job waits in the executor.
-class RepeatedTimerClaimed : public ::testing::TestWithParam<Rival> {
- protected:
-  RepeatedTimerClaimed() {
-    timer_->start();
-    EXPECT_TRUE(jobs_.wait_for(1));
-    claimed_ = jobs_.take();
-    EXPECT_EQ(claimed_.size(), 1U);
-    EXPECT_TRUE(timer_->running());
-    EXPECT_EQ(wheel_.pending_timeouts(), 0);
+/// The timeout was claimed, but its job waits in the executor while the call is made.
+TEST(RepeatedTimer, AClaimedTimeoutLosesAgainstEachCall) {
+  using Owned = std::unique_ptr<RepeatedTimer>;
+  struct Rival {
+    const char* name;
+    std::function<void(Owned&)> call;
+    int triggers;  // after the executor has run the job
+    int pending;
+  };
+  for (const auto& [name, call, expected_triggers, pending] :
+       {Rival{"reset", [](Owned& timer) { timer->reset(); }, 0, 1},
+        Rival{"restart", [](Owned& timer) { timer->restart(); }, 0, 1},
+        Rival{"stop", [](Owned& timer) { timer->stop(); }, 0, 0},
+        Rival{"stop and start", [](Owned& timer) { timer->stop(), timer->start(); }, 0, 1},
+        Rival{"run_once_now", [](Owned& timer) { EXPECT_TRUE(timer->run_once_now()); }, 1, 1},
+        Rival{"the destructor", [](Owned& timer) { timer.reset(); }, 0, 0}}) {
+    SCOPED_TRACE(name);
+    JobQueue jobs;
+    int triggers = 0;
+    bool armed = false;
+    HashedWheelTimer wheel({.tick_duration = 1ms, .executor = jobs.executor()});
+    const auto only_the_first = [&](std::chrono::nanoseconds timeout) {
+      return std::exchange(armed, true) ? kFar : timeout;  // later timeouts stay in the wheel
+    };
+    auto timer = std::make_unique<RepeatedTimer>(
+        "claimed", 1ms, wheel,
+        RepeatedTimer::Hooks{.on_trigger = [&] { ++triggers; }, .adjust_timeout = only_the_first});
+    timer->start();
+    ASSERT_TRUE(jobs.wait_for(1));
+    EXPECT_TRUE(timer->running());
+    EXPECT_EQ(wheel.pending_timeouts(), 0);
+    call(timer);
+    EXPECT_EQ(jobs.run_all(), 1U);
+    EXPECT_EQ(triggers, expected_triggers);
+    EXPECT_EQ(wheel.pending_timeouts(), pending);
   }
-
-  // Later timeouts stay in the wheel.
-  std::chrono::nanoseconds first_or_far(std::chrono::nanoseconds timeout) {
-    return std::exchange(armed_, true) ? kFar : timeout;
-  }
-
-  JobQueue jobs_;
-  int triggers_ = 0;
-  HashedWheelTimer wheel_{{.tick_duration = 1ms, .executor = jobs_.executor()}};
-  bool armed_ = false;
-  RepeatedTimer::Hooks hooks_{.on_trigger = [this] { ++triggers_; },
-                              .adjust_timeout = [this](auto timeout) { return first_or_far(timeout); }};
-  Owned timer_ = std::make_unique<RepeatedTimer>("claimed", 1ms, wheel_, hooks_);
-  std::vector<std::function<void()>> claimed_;
-};
-
-TEST_P(RepeatedTimerClaimed, Loses) {
-  GetParam().call(timer_);
-  for (const auto& job : claimed_) job();
-  EXPECT_EQ(triggers_, GetParam().triggers);
-  EXPECT_EQ(wheel_.pending_timeouts(), GetParam().pending);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Against, RepeatedTimerClaimed,
-    ::testing::Values(Rival{"Reset", [](Owned& timer) { timer->reset(); }, 0, 1},
-                      Rival{"Restart", [](Owned& timer) { timer->restart(); }, 0, 1},
-                      Rival{"Stop", [](Owned& timer) { timer->stop(); }, 0, 0},
-                      Rival{"StopAndStart", [](Owned& timer) { timer->stop(), timer->start(); }, 0, 1},
-                      Rival{"RunOnceNow", [](Owned& timer) { EXPECT_TRUE(timer->run_once_now()); }, 1, 1},
-                      Rival{"TheDestructor", [](Owned& timer) { timer.reset(); }, 0, 0}),
-    [](const auto& test) { return std::string(test.param.name); });
-
-TEST(RepeatedTimer, TriggersOnTheExecutorWithoutOverlap) {
-  static thread_local bool is_job = false;
-  ThreadPerJob threads;
-  const auto run = threads.executor();
-  HashedWheelTimer wheel({.tick_duration = 1ms, .executor = [&](std::function<void()> job) {
-                            run([job = std::move(job)] {
-                              is_job = true;
-                              job();
-                            });
-                          }});
-  std::atomic<int> inside = 0;
-  Latch in_jobs(20);
-  RepeatedTimer timer("executor", 1ms, wheel, {.on_trigger = [&] {
-                        EXPECT_EQ(++inside, 1);
-                        timer.restart();
-                        std::this_thread::sleep_for(2ms);  // longer than the timeout
-                        if (is_job) in_jobs.count_down();
-                        --inside;
-                      }});
-  timer.start();
-  const Deadline end(kGenerous);
-  // Waits longer than the timeout, so that jobs trigger too.
-  while (!in_jobs.wait(3ms) && !end.passed()) {
-    timer.restart();
-    timer.run_once_now();
-  }
-  EXPECT_TRUE(in_jobs.is_open());
-  timer.destroy();
 }
 
 }  // namespace

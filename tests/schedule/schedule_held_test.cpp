@@ -1,7 +1,6 @@
 // Schedules: a thread stands still inside a call, as if the system had preempted it. The worker does not wait for it,
 // and no run is lost.
 
-#include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/schedule.h"
 #include "tests/support/held_timer.h"
 
@@ -10,60 +9,60 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-// The timeout is pending, but schedule() has not stored its handle yet.
-TEST(ScheduleHeld, RunsDoNotWaitForTheThreadThatSchedules) {
-  std::atomic<int> runs = 0;
-  HeldTimer timer;
-  timer.hold_next(HeldTimer::At::Exit);
-  std::shared_ptr<ScheduledTask> task;
-  std::jthread scheduling([&] { task = schedule(timer, Schedule::fixed_rate(0s, 1ms), [&] { ++runs; }); });
-  ASSERT_TRUE(timer.wait_until_held());
-  EXPECT_TRUE(eventually([&] { return runs > 3; }));
-  expect_others_run(timer);
-  timer.go_on();
-  scheduling.join();
-  EXPECT_FALSE(task->done());
-  EXPECT_TRUE(eventually([&] { return task->next() != std::nullopt; })) << "between two runs it knows the next";
-  task->cancel();
-  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; })) << "cancel() cancelled another timeout";
+/// A thread is held in schedule(): the timeout is pending, but its handle is not stored yet.
+class ScheduleHeld : public ::testing::Test {
+ protected:
+  void hold(const Schedule& plan) {
+    timer_.hold_next(HeldTimer::At::Exit);
+    scheduling_ = std::jthread([this, plan] { task_ = schedule(timer_, plan, [this] { ++runs_; }); });
+    ASSERT_TRUE(timer_.wait_until_held());
+  }
+  /// Waits for so many runs, and for tasks of others. Then the held thread goes on.
+  void go_on_after(int runs) {
+    EXPECT_TRUE(eventually([&] { return runs_ >= runs; }));
+    expect_others_run(timer_);
+    timer_.go_on();
+    scheduling_.join();
+  }
+  bool nothing_pending() {
+    return eventually([&] { return timer_.pending_timeouts() == 0; });
+  }
+
+  std::atomic<int> runs_ = 0;
+  HeldTimer timer_;
+  std::shared_ptr<ScheduledTask> task_;
+  std::jthread scheduling_;
+};
+
+TEST_F(ScheduleHeld, RunsDoNotWaitForTheThreadThatSchedules) {
+  hold(Schedule::fixed_rate(0s, 1ms));
+  go_on_after(4);
+  EXPECT_FALSE(task_->done());
+  EXPECT_TRUE(eventually([&] { return task_->next() != std::nullopt; })) << "between two runs it knows the next";
+  task_->cancel();
+  EXPECT_TRUE(nothing_pending()) << "cancel() cancelled another timeout";
 }
 
-TEST(ScheduleHeld, AThreadThatStoresTheFirstTimeoutLateKeepsTheLaterOne) {
-  Latch ran;
-  HeldTimer timer;
-  timer.hold_next(HeldTimer::At::Exit);
-  std::shared_ptr<ScheduledTask> task;
-  std::jthread scheduling([&] { task = schedule(timer, Schedule::fixed_delay(0s, kFar), [&] { ran.count_down(); }); });
-  ASSERT_TRUE(timer.wait_until_held());
-  EXPECT_TRUE(ran.wait());
-  expect_others_run(timer);  // the second wait has begun
-  timer.go_on();
-  scheduling.join();
-  EXPECT_TRUE(task->cancel());
-  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; })) << "cancel() cancelled the first timeout";
+TEST_F(ScheduleHeld, AThreadThatStoresTheFirstTimeoutLateKeepsTheLaterOne) {
+  hold(Schedule::fixed_delay(0s, kFar));
+  go_on_after(1);  // the second wait has begun
+  EXPECT_TRUE(task_->cancel());
+  EXPECT_TRUE(nothing_pending()) << "cancel() cancelled the first timeout";
 }
 
-TEST(ScheduleHeld, ASingleRunMayEndBeforeScheduleReturns) {
-  Latch ran;
-  HeldTimer timer;
-  timer.hold_next(HeldTimer::At::Exit);
-  std::shared_ptr<ScheduledTask> task;
-  std::jthread scheduling([&] { task = schedule(timer, Schedule::once(0s), [&] { ran.count_down(); }); });
-  ASSERT_TRUE(timer.wait_until_held());
-  EXPECT_TRUE(ran.wait());
-  expect_others_run(timer);
-  timer.go_on();
-  scheduling.join();
-  EXPECT_TRUE(task->done());
-  EXPECT_FALSE(task->cancel());
-  EXPECT_EQ(task->runs(), 1U);
+TEST_F(ScheduleHeld, ASingleRunMayEndBeforeScheduleReturns) {
+  hold(Schedule::once(0s));
+  go_on_after(1);
+  EXPECT_TRUE(task_->done());
+  EXPECT_FALSE(task_->cancel());
+  EXPECT_EQ(task_->runs(), 1U);
 }
 
 /// A thread of the executor is held at the end of the first run, in new_timeout().
 class ScheduleHeldInExecutor : public ::testing::Test {
  protected:
   void hold(HeldTimer::At at) {
-    task_ = schedule(timer_, Schedule::fixed_rate(0s, 1ms), [this, at, copy = token_] {
+    task_ = schedule(timer_, Schedule::fixed_rate(0s, 1ms), [this, at] {
       EXPECT_EQ(++inside_, 1) << "runs overlap";
       if (++runs_ == 1) timer_.hold_next(at);
       --inside_;
@@ -74,7 +73,6 @@ class ScheduleHeldInExecutor : public ::testing::Test {
     return eventually([&] { return timer_.pending_timeouts() == 0; });
   }
 
-  std::shared_ptr<int> token_ = std::make_shared<int>();
   std::atomic<int> runs_ = 0;
   std::atomic<int> inside_ = 0;
   ThreadPerJob threads_;

@@ -1,8 +1,5 @@
 // Schedules that go by the wall clock: how they wait, and what happens when it is set.
 
-#include <stdexcept>
-
-#include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/schedule.h"
 #include "tests/support/system_clock.h"
 #include "tests/support/test_support.h"
@@ -56,62 +53,48 @@ TEST_F(WallClockTest, WaitsInPiecesOfAtMostAMinute) {
   EXPECT_EQ(runs_.size(), 3U);
 }
 
-TEST_F(WallClockTest, AClockSetForwardOverSeveralOccurrencesGivesOneRunWithinAMinute) {
-  start(hourly());
-  timer_.advance(30min);
-  offset_ += 5h;
-  timer_.advance(1min);
-  EXPECT_EQ(runs_, std::vector<WallTime>({at(5h + 31min)}));
-  timer_.advance(1h);
-  EXPECT_EQ(runs_, std::vector<WallTime>({at(5h + 31min), at(6h)}));
-}
+constexpr std::chrono::hours kYear{24 * 365};
 
-TEST_F(WallClockTest, ASuspendIsNoticed) {
-  start(hourly());
-  timer_.advance(59min);
-  offset_ += 10min;  // steady_clock stood still meanwhile
-  timer_.advance(1min);
-  EXPECT_EQ(runs_.size(), 1U);
-}
-
-TEST_F(WallClockTest, AClockSetBackOverARunDoesNotRepeatIt) {
-  start(hourly());
-  timer_.advance(2h + 30min);
-  EXPECT_EQ(runs_, std::vector<WallTime>({at(1h), at(2h)}));
-  offset_ -= 90min;  // 1:00 again
-  timer_.advance(1h + 50min);
-  EXPECT_EQ(runs_.size(), 2U) << "1:00 and 2:00 have run";
-  timer_.advance(1h);
-  EXPECT_EQ(runs_, std::vector<WallTime>({at(1h), at(2h), at(3h)}));
-}
-
-TEST_F(WallClockTest, AClockThatWasAheadForAMomentHoldsTheRunsBackForAnHourAtMost) {
-  for (const auto ahead : {nanoseconds(2h), nanoseconds(87660h)}) {
+TEST_F(WallClockTest, AClockThatIsSet) {
+  struct Step {
+    nanoseconds set_by;
+    nanoseconds advance;
+    std::size_t runs;  // in all
+  };
+  struct Row {
+    const char* name;
+    CatchUp catch_up;
+    nanoseconds begin;  // by the wall clock
+    std::vector<Step> steps;
+    int late;  // runs that are not at a full hour
+  };
+  const std::vector<Step> back{{0h, 150min, 2}, {-90min, 110min, 2}, {0h, 1h, 3}};
+  const auto ahead_for_a_moment = [](nanoseconds ahead) {
+    return std::vector<Step>{{0h, 55min, 0}, {ahead, 10min, 2}, {-ahead, 1h, 3}, {0h, 2h, 5}};
+  };
+  for (const auto& [name, catch_up, begin, steps, late] :
+       {Row{"forward, or a suspend", CatchUp::Skip, 0h, {{0h, 30min, 0}, {5h, 1min, 1}, {0h, 1h, 2}}, 1},
+        Row{"forward by centuries", CatchUp::Skip, -200 * kYear, {{400 * kYear, 1min, 1}, {0h, 2h, 3}}, 1},
+        Row{"back over a run with Skip", CatchUp::Skip, 0h, back, 0},
+        Row{"back over a run with Once", CatchUp::Once, 0h, back, 0},
+        Row{"back over a run with Burst", CatchUp::Burst, 0h, back, 0},
+        Row{"back before the first run", CatchUp::Skip, 10h, {{-9h - 30min, 1h, 1}}, 0},
+        Row{"ahead for a moment", CatchUp::Skip, 0h, ahead_for_a_moment(2h), 1},
+        Row{"ten years ahead for a moment", CatchUp::Skip, 0h, ahead_for_a_moment(10 * kYear), 1},
+        Row{"ten years ahead at first", CatchUp::Skip, 10 * kYear, {{0h, 24h, 24}, {-10 * kYear, 2h, 26}}, 0}}) {
+    SCOPED_TRACE(name);
     runs_.clear();
-    const auto task = start(hourly());
-    timer_.advance(55min);
-    offset_ += ahead;
-    timer_.advance(10min);
-    ASSERT_EQ(runs_.size(), 2U) << "late, and at a full hour of that clock";
-    offset_ -= ahead;
-    timer_.advance(1h);
-    EXPECT_EQ(runs_.size(), 3U) << "the next full hour";
-    timer_.advance(2h);
-    EXPECT_EQ(runs_.size(), 5U) << "and each one after it";
-    task->cancel();
-    timer_.advance(55min);
+    offset_ = begin - timer_.now().time_since_epoch();
+    const auto task = start(hourly(catch_up));
+    for (const auto& [set_by, advance, runs] : steps) {
+      offset_ += set_by;
+      timer_.advance(advance);
+      EXPECT_EQ(runs_.size(), runs);
+    }
+    const auto is_late = [](WallTime run) { return run != std::chrono::floor<std::chrono::hours>(run); };
+    EXPECT_EQ(std::count_if(runs_.begin(), runs_.end(), is_late), late);
+    EXPECT_TRUE(task->cancel());
   }
-}
-
-TEST_F(WallClockTest, AScheduleThatBeganWhileTheClockWasAheadGoesOnOnceTheClockIsRight) {
-  offset_ = std::chrono::years(10);
-  const auto task = start(hourly());
-  timer_.advance(24h);
-  const std::size_t before = runs_.size();
-  EXPECT_GE(before, 23U);
-  offset_ = nanoseconds::zero();
-  timer_.advance(2h);
-  EXPECT_EQ(runs_.size(), before + 2);
 }
 
 TEST_F(WallClockTest, AWallClockAtTheEndsOfItsRangeIsNoError) {
@@ -125,14 +108,6 @@ TEST_F(WallClockTest, AWallClockAtTheEndsOfItsRangeIsNoError) {
   }
 }
 
-TEST_F(WallClockTest, AClockSetBackBeforeTheFirstRunIsFollowed) {
-  offset_ = 10h;
-  const auto task = start(hourly());
-  offset_ = 30min;
-  timer_.advance(1h);
-  EXPECT_EQ(runs_, std::vector<WallTime>({at(1h)}));
-}
-
 TEST_F(WallClockTest, AClockThatIsSlowerThanTheTimersIsNeverEarly) {
   start(hourly());
   for (int second = 0; second < 3700; ++second) {
@@ -144,19 +119,17 @@ TEST_F(WallClockTest, AClockThatIsSlowerThanTheTimersIsNeverEarly) {
 }
 
 TEST_F(WallClockTest, ARuleThatEndsEndsTheSchedule) {
-  const auto task = start(calendar([](WallTime after) -> std::optional<WallTime> {
-    if (after >= WallTime(2min)) return {};
-    return after + 1min;
-  }));
-  timer_.advance(1h);
-  EXPECT_EQ(runs_.size(), 2U);
-  EXPECT_TRUE(task->done());
-}
-
-TEST_F(WallClockTest, ARuleWithoutAnyOccurrenceIsDoneAtOnce) {
-  const auto task = start(calendar([](WallTime) -> std::optional<WallTime> { return {}; }));
-  EXPECT_TRUE(task->done());
-  EXPECT_EQ(timer_.pending_timeouts(), 0);
+  for (const std::size_t minutes : {0U, 2U}) {
+    runs_.clear();
+    const auto task = start(calendar([&, end = wall() + minutes * 1min](WallTime after) {
+      return after >= end ? std::nullopt : std::optional(after + 1min);
+    }));
+    EXPECT_EQ(task->done(), minutes == 0) << "without any occurrence it is done at once";
+    timer_.advance(1h);
+    EXPECT_EQ(runs_.size(), minutes);
+    EXPECT_TRUE(task->done());
+    EXPECT_EQ(timer_.pending_timeouts(), 0);
+  }
 }
 
 TEST_F(WallClockTest, ARuleThatThrowsIsReportedAndAskedAgain) {
@@ -222,6 +195,7 @@ TEST_F(WallClockTest, AWallClockThatThrowsIsReportedAndAskedAgain) {
     }
     EXPECT_FALSE(task->done());
     EXPECT_TRUE(task->cancel());
+    EXPECT_EQ(timer_.pending_timeouts(), 0);
     EXPECT_EQ(token.use_count(), 1);
     timer_.advance(59min);  // to the full hour
   }
@@ -313,37 +287,16 @@ TEST_F(WallClockTest, JitterCountsForAnOverdueOccurrenceToo) {
   EXPECT_EQ(waits, std::vector<nanoseconds>({1h, 0s, 0s, 0s, 0s, 29min - 28s}));
 }
 
-TEST_F(WallClockTest, ABurstRepeatsNothingAfterTheClockWasSetBack) {
-  const auto task = start(hourly(CatchUp::Burst));
-  timer_.advance(2h + 30min);
-  EXPECT_EQ(runs_.size(), 2U);
-  offset_ -= 45min;
-  timer_.advance(1h);
-  EXPECT_EQ(runs_.size(), 2U) << "2:00 has run";
-  timer_.advance(30min);
-  EXPECT_EQ(runs_.size(), 3U);
-}
-
 TEST_F(WallClockTest, JitterMovesARunAndNotTheOccurrences) {
   int calls = 0;
   start(hourly().jitter([&](nanoseconds wait) {
-    ++calls;
+    if (++calls == 3) throw std::runtime_error("jitter");
     return wait + (calls % 2 == 1 ? 7s : -9s);
   }));
-  timer_.advance(4h + 30s);
-  EXPECT_EQ(runs_, std::vector<WallTime>({at(1h + 7s), at(2h - 9s), at(3h + 7s), at(4h - 9s)}));
-  EXPECT_EQ(calls, 5) << "once for each occurrence";
-}
-
-TEST_F(WallClockTest, JitterThatThrowsIsReportedAndTheOccurrenceRunsAtItsTime) {
-  int calls = 0;
-  start(hourly().jitter([&](nanoseconds wait) {
-    if (++calls == 2) throw std::runtime_error("jitter");
-    return wait + 7s;
-  }));
-  timer_.advance(3h + 30s);
-  EXPECT_EQ(runs_, std::vector<WallTime>({at(1h + 7s), at(2h), at(3h + 7s)}));
-  EXPECT_EQ(errors_.errors(), std::vector<std::string>({"jitter"}));
+  timer_.advance(5h + 30s);
+  EXPECT_EQ(runs_, std::vector<WallTime>({at(1h + 7s), at(2h - 9s), at(3h), at(4h - 9s), at(5h + 7s)}));
+  EXPECT_EQ(errors_.errors(), std::vector<std::string>({"jitter"})) << "the occurrence runs at its time";
+  EXPECT_EQ(calls, 6) << "once for each occurrence";
 }
 
 TEST_F(WallClockTest, ADistantOccurrenceIsNever) {
@@ -445,27 +398,6 @@ TEST_F(WallClockTest, APieceThatOutlivesTheTimerRunsNothing) {
   EXPECT_EQ(runs, 0);
   EXPECT_EQ(task->runs(), 0U);
   EXPECT_TRUE(task->done());
-}
-
-TEST_F(WallClockTest, CancelBetweenTwoPieces) {
-  const auto task = start(hourly());
-  timer_.advance(10min);
-  EXPECT_TRUE(task->cancel());
-  EXPECT_EQ(timer_.pending_timeouts(), 0);
-  timer_.advance(2h);
-  EXPECT_TRUE(runs_.empty());
-}
-
-constexpr std::chrono::hours kYear{24 * 365};
-
-TEST_F(WallClockTest, AClockThatIsSetForwardByCenturiesGivesOneRun) {
-  offset_ = -200 * kYear;
-  const auto task = start(hourly());
-  offset_ = 200 * kYear;
-  timer_.advance(1min);
-  EXPECT_EQ(runs_.size(), 1U);
-  timer_.advance(2h);
-  EXPECT_EQ(runs_.size(), 3U);
 }
 
 TEST_F(WallClockTest, AClockThatIsSetBackDuringAnEndlessJitterDoesNotMakeTheRunDue) {

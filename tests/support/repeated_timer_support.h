@@ -13,7 +13,17 @@ class RepeatedTimerFixture : public ::testing::Test {
  protected:
   using Times = std::vector<std::chrono::milliseconds>;
 
-  explicit RepeatedTimerFixture(bool adjusts = false) {
+  explicit RepeatedTimerFixture(bool adjusts = false) : adjusts_(adjusts) { make(); }
+  ~RepeatedTimerFixture() override {
+    timer_.reset();
+    EXPECT_EQ(destroyed_, 1) << "on_destroy runs exactly once, whatever happened";
+  }
+
+  /// Makes a new timer, whose hooks call no function of a test yet.
+  void make() {
+    during_ = when_destroyed_ = nullptr;
+    when_asked_ = nullptr;
+    destroyed_ = 0;
     RepeatedTimer::Hooks hooks{
         .on_trigger = [this] { trigger(); },
         .on_destroy =
@@ -24,12 +34,8 @@ class RepeatedTimerFixture : public ::testing::Test {
               if (when_destroyed_) when_destroyed_();
             },
     };
-    if (adjusts) hooks.adjust_timeout = [this](auto timeout) { return adjust(timeout); };
+    if (adjusts_) hooks.adjust_timeout = [this](auto timeout) { return adjust(timeout); };
     timer_ = std::make_unique<RepeatedTimer>("test", 50ms, clock_, std::move(hooks));
-  }
-  ~RepeatedTimerFixture() override {
-    timer_.reset();
-    EXPECT_EQ(destroyed_, 1) << "on_destroy runs exactly once, whatever happened";
   }
 
   void trigger() {
@@ -50,6 +56,7 @@ class RepeatedTimerFixture : public ::testing::Test {
 
   std::chrono::nanoseconds now() const { return clock_.now().time_since_epoch(); }
 
+  const bool adjusts_;
   ErrorLog errors_;
   ManualTimer clock_{1ms, {}, errors_.handler()};
   Times triggers_;
