@@ -138,7 +138,7 @@ TEST(ManyThreads, LeaveNothingForTheWorkerToLookAt) {
     producers = 0;
     core.producers().for_each([&](internal::Producer& producer) {
       ++producers;
-      listed += producer.place.earliest() != internal::Inbox::kUnlisted ? 1 : 0;
+      listed += producer.place.is_listed() ? 1 : 0;
     });
     return listed == 0;
   }));

@@ -51,6 +51,8 @@ class Inbox {
     /// Returns false if the constructor found no memory.
     bool valid() const noexcept { return queue_.valid(); }
 
+    /// Returns whether the place is in the list or filed. For the owner.
+    bool is_listed() const noexcept { return earliest_.load(std::memory_order_relaxed) != kUnlisted; }
     /// Returns the number of entries of new timeouts. See EntryBuffer::size().
     std::size_t size() const noexcept { return queue_.size() + young_.size(); }
 
@@ -133,7 +135,7 @@ class Inbox {
   }
   /// Returns whether list() does anything.
   static bool must_list(const Place& place, std::int64_t deadline) noexcept {
-    return deadline < place.listed_for_ || place.earliest_.load(std::memory_order_relaxed) == kUnlisted;
+    return deadline < place.listed_for_ || !place.is_listed();
   }
 
   /// Lists the place, after a recheck request was enqueued. If the worker must take it by a certain time, call list()
