@@ -225,7 +225,7 @@ TYPED_TEST(Conformance, ANewDeadlineHoldsLaterEarlierAndForNeverAndLetsTheTimeou
     Timeout later = timer->new_timeout(task, timer->now() + 1h);
     if (in_the_wheel) timer.settle();
     const Time deadline = timer->now() + 60ms;
-    const auto near = [&] { return by_delay ? When(deadline - timer->now()) : When(deadline); };
+    const auto near = [&, delayed = by_delay] { return delayed ? When(deadline - timer->now()) : When(deadline); };
     EXPECT_TRUE(never.reschedule(Time::max()));
     EXPECT_TRUE(earlier.reschedule(near()));
     EXPECT_TRUE(later.reschedule(later.deadline() + 1h));
