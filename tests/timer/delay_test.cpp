@@ -24,7 +24,6 @@ constexpr nanoseconds value_of(Delay delay) { return delay; }
 /// Returns the delay as a timer takes it: a negative one is due now.
 constexpr std::int64_t nanos(Delay delay) { return detail::not_negative(delay).count(); }
 
-constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
