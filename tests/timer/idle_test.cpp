@@ -403,7 +403,7 @@ class AfterAPass : public ::testing::TestWithParam<std::chrono::nanoseconds> {
     }
   }
 
-  const std::unique_ptr<Timer> timer_ = [this]() -> std::unique_ptr<Timer> {
+  const std::unique_ptr<Timer> timer_ = []() -> std::unique_ptr<Timer> {
     if (GetParam() < 1ms) return std::make_unique<HierarchicalWheelTimer>(GetParam());
     return std::make_unique<HashedWheelTimer>(GetParam(), 1 << 17);  // no bucket comes up again while the test runs
   }();
