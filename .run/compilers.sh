@@ -20,7 +20,7 @@ alone_compilers() {
 # exceptions. Older compilers call C++23 "2b". Runs the tests whose outcome can depend on the compiler and its standard
 # library: coroutines, templates, arithmetic, atomics, sleeps, time zones.
 try_compiler() {
-  tests='calendar_test conformance_test coroutine_test fast_divider_test handle_test hashed_wheel_test keyed_timer_test
+  tests='calendar_test conformance_test coroutine_test every_wheel_test fast_divider_test handle_test hashed_wheel_test keyed_timer_test
     no_exceptions_test passive_wheel_test races_test schedule_test stop_after_test wall_clock_test when_test'
   options='--werror -Dcalendar=enabled' flags=
   choose_compiler "$1" && quietly $CXX -std=c++20 -include chrono -x c++ -c /dev/null -o /dev/null ||

@@ -7,8 +7,8 @@
 # depend on the machine. They check sizes, byte order and arithmetic (bucket, conformance, divider, histogram, wheels).
 # They check atomics and sleeps (fence, races, sleeper, waiting), and how threads end (coroutine, keyed, lifecycle,
 # stop_after).
-tests_of_machines='asymmetric_fence_test bucket_test conformance_test coroutine_test fast_divider_test
-  hashed_wheel_test hierarchical_timer_test histogram_test keyed_timer_test lifecycle_test passive_wheel_test races_test
+tests_of_machines='asymmetric_fence_test bucket_test conformance_test coroutine_test every_wheel_test
+  fast_divider_test hashed_wheel_test hierarchical_timer_test histogram_test keyed_timer_test lifecycle_test passive_wheel_test races_test
   sleeper_test stop_after_test waiting_test'
 
 alone_machines() {

@@ -88,8 +88,8 @@ TEST(HandlerMemory, ServesOneHandlerAtATimeWithoutOperatorNew) {
 
 TEST(HandlerMemory, TakesTheOthersFromOperatorNew) {
   detail::HandlerMemory memory;
-  detail::OwnersAllocator<std::uint64_t, detail::HandlerMemory> allocator(memory);
-  std::array<std::uint64_t*, 3> handlers{};
+  detail::OwnersAllocator<std::uintptr_t, detail::HandlerMemory> allocator(memory);
+  std::array<std::uintptr_t*, 3> handlers{};
   const std::array<std::size_t, 3> sizes{1, 1, 1'000};
   for (std::size_t i = 0; i < handlers.size(); ++i) {
     handlers[i] = allocator.allocate(sizes[i]);

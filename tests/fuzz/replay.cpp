@@ -3,6 +3,7 @@
 //   hexadecimal. replay TARGET --random FIRST LAST: long ones of random bytes, with the seeds from FIRST to LAST.
 
 #include <charconv>
+#include <csignal>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -58,19 +59,25 @@ std::vector<Bytes> inputs_of(const std::string& path) {
   return inputs;
 }
 
-/// Prints each seed, or each thousandth if there are many. The last one that it prints is the one that fails, or one of
-/// the thousand from there on is.
+unsigned long long seed = 0;
+
+/// Prints the seed that fails.
+void tell_seed(int signal) {
+  std::fprintf(stderr, "seed %llu fails\n", seed);
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
 int run_random(const Target& target, std::uint64_t first, std::uint64_t last) {
-  const std::uint64_t each = last - first < 10'000 ? 1 : 1'000;
-  for (std::uint64_t seed = first; seed <= last; ++seed) {
-    if ((seed - first) % each == 0) std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(seed));
+  for (const int signal : {SIGABRT, SIGSEGV, SIGTERM, SIGINT}) std::signal(signal, tell_seed);
+  for (seed = first; seed <= last; ++seed) {
     std::mt19937_64 random(seed);
     Bytes bytes(1'000 + random() % 20'000);
     for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
     hwt::fuzz::Input input(bytes.data(), bytes.size(), true);
     target.run(input);
   }
-  std::printf("%llu seeds\n", static_cast<unsigned long long>(last + 1 - first));
+  std::printf("%llu seeds\n", seed - first);
   return 0;
 }
 

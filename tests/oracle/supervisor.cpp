@@ -43,12 +43,16 @@ Totals* shared_totals() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != supervisor) _exit(1);
   setpriority(PRIO_PROCESS, 0, 19);  // others come first
+#if defined(__GLIBC__)
   // Unless a program sets its trim threshold, glibc raises it when a large block is freed. Then the heap of each thread
   // would keep its free end, which malloc_trim() leaves.
   mallopt(M_TRIM_THRESHOLD, 128 << 10);
+#endif
   for (; !totals.over; ++seed) {
     run_round(seed, true, totals);
+#if defined(__GLIBC__)
     malloc_trim(0);  // free memory must not hide used memory
+#endif
   }
   std::fflush(stdout);
   _exit(0);

@@ -82,7 +82,7 @@ TEST(DeniedCall, ASleepWithoutFutexesEndsInTime) {
 }
 
 #if defined(SYS_membarrier) && !HWT_TEST_THREAD_SANITIZER
-/// Otherwise each long sleep of a worker would begin with a useless system call and the pause after it.
+/// Otherwise each pass over the inbox would make a useless system call, and pause after it.
 TEST(DeniedCall, NoFenceAsksForMembarrierAgain) {
   for (const bool helps_first : {true, false}) {
     test::run_in_child([=] {

@@ -45,7 +45,6 @@ TEST(Promise1, NeverEarly) {
 // Also tests/counter/simulated_counter_test.cpp: RestingTimer
 // Also tests/fuzz
 // Also tests/timer/idle_test.cpp: AfterAPass, Idle.NoWakeUpIsLost
-
 // Also tests/manual/manual_timer_test.cpp: Advance.IsExactFromAnyPhaseForAnyDelayAndTick
 // Also tests/wheel/every_wheel_test.cpp: Walk
 // Also tests/wheel/hierarchical_wheel_test.cpp: AllOfASmallWheel
