@@ -89,15 +89,15 @@ class Sleeper {
   // The driver of the timer, one thread at a time.
 
   /// Takes the announcement back, so that no call begins before the next announcement. Returns false if a call is under
-  /// way. Call it before announce() too, which exchanges nothing. So without this exchange the driver might not see the
-  /// count of a thread that has taken the last announcement away.
+  /// way. Call it before announce() too, which only stores. Without this exchange the driver might not see the count of
+  /// a thread that has taken the last announcement away.
   bool end_calls() noexcept;
   /// Waits until no thread calls the driver. Deadlocks inside such a call.
   void wait_for_calls() noexcept;
   /// Any thread: returns whether there is a function to call.
   bool has_outside() const noexcept { return outside_.load(std::memory_order_relaxed) != nullptr; }
-  /// Sets the function to call, or none if null. Then passes the heavy fence: the driver finds all that a thread stored
-  /// before it saw no function. Call it after end_calls().
+  /// Sets the function to call, or none if null. Then passes the heavy fence. So the driver finds all that a thread has
+  /// stored before call_if_asleep() found no function. Call it after end_calls().
   void set_outside(Outside* outside) noexcept {
     outside_.store(outside, std::memory_order_relaxed);
     AsymmetricFence::heavy();
