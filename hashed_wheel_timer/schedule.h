@@ -118,7 +118,7 @@ class HWT_API Schedule {
   const detail::SchedulePlan& plan() const noexcept { return plan_; }
 
  private:
-  Schedule() = default;
+  explicit Schedule(detail::SchedulePlan plan) noexcept : plan_(std::move(plan)) {}
 
   detail::SchedulePlan plan_;
 };

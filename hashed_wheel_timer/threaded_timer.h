@@ -23,7 +23,9 @@ class ThreadedEngine;
 /// Threads: any thread may call any member, also inside a task, except stop() on the worker. The destructor must not
 /// race other calls on the timer, except run(). Calls on its Timeouts, and calls of the task that runs on the worker,
 /// may race it. In a forked child, call only stop() and the destructor of a timer that was started. They return at
-/// once. Not for: interfaces. A framework takes a Timer. Source: Netty's HashedWheelTimer.
+/// once.
+/// Not for: interfaces. A framework takes a Timer.
+/// Source: Netty's HashedWheelTimer.
 class HWT_API ThreadedTimer : public Timer {
  public:
   /// Starts the worker, as the first new_timeout() does. Waits for the thread factory, not until the worker runs.

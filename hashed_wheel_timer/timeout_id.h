@@ -41,8 +41,7 @@ enum class CancelResult : std::uint8_t {
   /// This call cancelled it: the task has not run and never will.
   Cancelled,
   /// The task runs now, on any thread, or an executor has it. The caller sees everything that the tasks before it on
-  /// the
-  /// worker wrote. What this task has written so far, it may not see.
+  /// the worker wrote. It may not see the writes of this task.
   Running,
   /// The timeout has run, was cancelled or returned by stop() before, or the id names no timeout of this timer. If the
   /// task has run, the caller sees everything that it wrote.

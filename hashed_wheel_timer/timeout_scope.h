@@ -67,8 +67,14 @@ class HWT_API TimeoutScope {
   template <class F>
     requires detail::TimeoutCallable<F>
   TimeoutId add(F&& callable, When when, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
-    return add_by(std::forward<F>(callable),
-                  [&]<class Task>(Task&& task) { return timer_.add(std::forward<Task>(task), when, terms); });
+    Adding adding(*this);
+    if constexpr (!detail::HasExecutor<std::decay_t<F>>) {
+      // Leaves a null callable as it is, so that the timer refuses it.
+      if (executor_ && !detail::is_null_callable(callable)) {
+        return adding.keep(timer_.add(hwt::on(*executor_, std::forward<F>(callable)), when, terms));
+      }
+    }
+    return adding.keep(timer_.add(std::forward<F>(callable), when, terms));
   }
 
   /// Cancels the timeout of this id on the timer, also one that is not of this scope, and returns what Timer::cancel()
@@ -98,19 +104,6 @@ class HWT_API TimeoutScope {
     TimeoutScope& scope_;
     TimeoutId id_;
   };
-
-  /// Schedules the callable by `schedule`, on the scope's executor if it has one.
-  template <class F, class Schedule>
-  TimeoutId add_by(F&& callable, Schedule schedule) {
-    Adding adding(*this);
-    if constexpr (!detail::HasExecutor<std::decay_t<F>>) {
-      // Leaves a null callable as it is, so that the timer refuses it.
-      if (executor_ && !detail::is_null_callable(callable)) {
-        return adding.keep(schedule(hwt::on(*executor_, std::forward<F>(callable))));
-      }
-    }
-    return adding.keep(schedule(std::forward<F>(callable)));
-  }
 
   static constexpr std::size_t kAlwaysKept = 1024;  // ids: 8 KiB
 

@@ -27,9 +27,10 @@ FLOOR_WITH_SEED = 0.90
 MEMORY = 8 << 30  # bytes; a fault may request all memory
 
 
-def digest(*paths):
+def digest(*commands):
+    """Returns a digest of the files that the commands name: the programs, and their inputs."""
     together = hashlib.sha256()
-    for path in sorted(paths):
+    for path in sorted({part for command in commands for part in command if os.path.isfile(part)}):
         with open(path, "rb") as file:
             together.update(file.read())
     return together.hexdigest()[:16]
@@ -53,7 +54,7 @@ class Results:
     def __init__(self, builds):
         self.file = os.path.join(builds.folder, "results.json")
         programs = builds.programs()
-        self.stamps = {name: digest(path) for name, path in programs.items()} | {"": digest(*programs.values())}
+        self.stamps = {name: digest(command) for name, command in programs.items()} | {"": digest(*programs.values())}
         known = json.load(open(self.file)) if os.path.exists(self.file) else {}
         self.known = {name: result for name, result in known.items()
                       if result["stamp"] == self.stamps.get(result["by"])}
@@ -120,10 +121,10 @@ def main():
     begun = time.monotonic()
 
     builds = build.Build(wanted.root)
+    left_out = unnoticeable(builds.places)
     builds.make()
     trials = trial.Trials(builds.folder, builds.programs(), wanted.slowest)
     results = Results(builds)
-    left_out = unnoticeable(builds.places)
     chosen = choose(builds, trials, wanted.faults, wanted.room, str, left_out)
     if wanted.seed is not None:
         left_out |= {place.name for place in chosen}

@@ -185,14 +185,14 @@ TEST(LinePerSecond, TellsHowManyLinesItHasLeftOut) {
   internal::LinePerSecond lines;
   const auto first = lines.take_turn();
   ASSERT_TRUE(first);
-  EXPECT_EQ(std::string(first.left_out().data()), "");
+  EXPECT_EQ(std::string(first->data()), "");
   for (int line = 0; line < 2; ++line) {  // the second one counts anew
     int left_out = 0;
     ASSERT_TRUE(eventually([&] {
-      const auto turn = lines.take_turn();
-      if (!turn) return ++left_out == 0;
+      const auto end = lines.take_turn();
+      if (!end) return ++left_out == 0;
       if (left_out == 0) return false;  // this thread was held up for a second
-      EXPECT_EQ(turn.left_out().data(), " (and " + std::to_string(left_out) + " more since the last line)");
+      EXPECT_EQ(end->data(), " (and " + std::to_string(left_out) + " more since the last line)");
       return true;
     }));
     EXPECT_GT(left_out, 0);

@@ -25,7 +25,7 @@ class internal::BatchJobs : public std::enable_shared_from_this<BatchJobs> {
       batch = std::make_shared<Batch>(shared_from_this());
       post_([batch] { batch->run(); });
     } catch (...) {
-      batch == nullptr ? run_all() : batch->run();
+      batch == nullptr ? end_all(true) : batch->run();
       throw;
     }
   }
@@ -43,12 +43,12 @@ class internal::BatchJobs : public std::enable_shared_from_this<BatchJobs> {
     Batch(const Batch&) = delete;
     Batch& operator=(const Batch&) = delete;
     ~Batch() {
-      if (!called_.load(std::memory_order_relaxed)) jobs_->drop_all();
+      if (!called_.load(std::memory_order_relaxed)) jobs_->end_all(false);
     }
 
     void run() noexcept {
       // relaxed: the jobs come by another exchange, and the reference count orders the destructor.
-      if (!called_.exchange(true, std::memory_order_relaxed)) jobs_->run_all();
+      if (!called_.exchange(true, std::memory_order_relaxed)) jobs_->end_all(true);
     }
 
    private:
@@ -66,17 +66,11 @@ class internal::BatchJobs : public std::enable_shared_from_this<BatchJobs> {
     }
     return oldest;
   }
-  void run_all() noexcept {
+  void end_all(bool run) noexcept {
     for (Job* job = take_all(); job != nullptr;) {
-      const std::unique_ptr<Job> running(job);
+      const std::unique_ptr<Job> ended(job);
       job = job->older;
-      running->run();
-    }
-  }
-  void drop_all() noexcept {
-    for (Job* job = take_all(); job != nullptr;) {
-      const std::unique_ptr<Job> dropped(job);
-      job = job->older;
+      if (run) ended->run();
     }
   }
 

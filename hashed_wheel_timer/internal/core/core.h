@@ -193,12 +193,9 @@ class Core final {
   /// Notes that a task, or other code of the user on the worker, has destroyed the timer. Only the worker reads this.
   void note_ended_on_worker() noexcept { ended_on_worker_ = true; }
   bool ended_on_worker() const noexcept { return ended_on_worker_; }
-  void count_expired() noexcept {
-    counters_.expired.add(1);
-    admission_.release();
-  }
-  void count_unprocessed() noexcept {
-    counters_.unprocessed.add(1);
+  /// Counts a timeout that is no longer pending, as `how` it ended.
+  void count_end(OwnedCounter& how) noexcept {
+    how.add(1);
     admission_.release();
   }
 
@@ -273,7 +270,7 @@ class Core final {
   const std::int64_t tick_duration_;
   // If the worker's sleep ends within this time plus a tick, that is soon enough for the cancelled() of a TimerTask.
   const std::int64_t hook_patience_;
-  ErrorLog error_log_;
+  LinePerSecond error_log_;
   bool ended_on_worker_ = false;  // the worker's alone
   // relaxed: the time orders nothing. Node::word orders the deadlines that are computed from it.
   std::atomic<std::int64_t> given_now_{0};

@@ -13,9 +13,9 @@ namespace hwt::internal {
 /// The phases of a timer. It accepts timeouts only in Started.
 ///
 ///   from      to        by
-///   Init      Starting  the first start() or new_timeout(), which makes the thread
+///   Init      Starting  the first start() or new_timeout(), which makes the thread, or run(), which is the thread
 ///   Starting  Init      that call, if it could not make the thread
-///   Starting  Started   that call, once it has the thread
+///   Starting  Started   that call, once there is a thread
 ///   Init      Started   the constructor of a timer without a thread
 ///   Init      Stopped   stop() or the destructor of a timer that was never started
 ///   Started   Stopping  stop() or the destructor

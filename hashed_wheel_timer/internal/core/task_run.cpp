@@ -65,8 +65,7 @@ void Node::tell(detail::NotRun why) noexcept {
   try {
     stored_task().will_not_run(why);
   } catch (...) {
-    add_reference();
-    core().report_error(adopt(this));
+    core().report_error(handle_of(*this));
   }
 }
 

@@ -44,6 +44,12 @@ class TaskScope {
 /// back from an executor.
 bool cancel_and_wait(Node& node) noexcept;
 
+/// Returns a new handle of a timeout. For a thread that has a reference.
+inline Timeout handle_of(Node& node) noexcept {
+  node.add_reference();
+  return Node::adopt(&node);
+}
+
 /// Cancels a timeout, or takes its task away from an executor. Returns false if the task has run, runs now or never
 /// will. Does not wait.
 bool cancel_or_disarm(Node& node) noexcept;
@@ -70,8 +76,7 @@ inline void run_task(Timeout& timeout) noexcept {
   try {
     node.stored_task().run(timeout);
   } catch (...) {
-    node.add_reference();
-    node.core().report_error(Node::adopt(&node));
+    node.core().report_error(handle_of(node));
   }
   if (!node.shared()) node.destroy_task();
 }

@@ -47,7 +47,9 @@ bool Timeout::is_expired() const noexcept {
 }
 
 std::chrono::steady_clock::time_point Timeout::deadline() const noexcept {
-  return node_ == nullptr ? (std::chrono::steady_clock::time_point::max)() : node_->deadline_point();
+  using Point = std::chrono::steady_clock::time_point;
+  if (node_ == nullptr) return (Point::max)();
+  return Point(std::chrono::nanoseconds(node_->deadline.load(std::memory_order_relaxed)));
 }
 
 Timer* Timeout::timer() const noexcept { return node_ == nullptr ? nullptr : node_->core().timer(); }

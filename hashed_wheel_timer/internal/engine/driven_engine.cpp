@@ -26,7 +26,7 @@ class DrivenEngine::Turn {
   ~Turn() {
     // Once, because destructors of the user may still call the engine.
     const bool destroyed = std::exchange(engine_.destroyed_, false);
-    // After a stop() only late entries are left: see ThreadedEngine::drop_late_entries(). A second stop() must leave
+    // After a stop() only late entries are left: see ThreadedEngine::destroy(). A second stop() must leave
     // them, because it may come between a producer's look at the phase and its unpublish(). It would take that timeout,
     // and no thread would get it.
     if (destroyed && !engine_.finish()) engine_.worker_.cancel_all();
@@ -56,16 +56,10 @@ class DrivenEngine::Turn {
   std::unique_lock<std::mutex> lock_;
 };
 
-DrivenEngine::DrivenEngine(Timer& timer, const Options& options)
-    : DrivenEngine(timer, options, steady_now(), Core::Clock::Cycles) {}
-
-DrivenEngine::DrivenEngine(Timer& timer, const Options& options, std::optional<std::int64_t> start)
-    : DrivenEngine(timer, options, start ? *start : steady_now(), Core::Clock::Given) {}
-
 DrivenEngine::DrivenEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock)
     : core_(new Core(timer, options, clock)),
       grid_{start, options.tick_duration.value().count()},
-      clock_(*core_),
+      clock_(core_->cycles()),
       present_(start),
       worker_(*core_, options, kSlotsPerLevel) {
   core_->set_now(start);
@@ -173,7 +167,7 @@ std::optional<std::int64_t> DrivenEngine::next_wakeup() {
 std::int64_t DrivenEngine::next_call() noexcept {
   if (!earlier_) return is_asked() || has_ended() ? core_->now() : clock_.steady(grid_.end_of(next_due()));
   const Tick until =
-      announce_sleep(core_->sleeper(), grid_, next_due(), grid_.at(clock_.now()), [this] { return next_due(); });
+      announce_sleep(core_->sleeper(), grid_, next_due(), grid_.at(clock_now()), [this] { return next_due(); });
   if (!is_asked() && !has_ended()) return clock_.steady(grid_.end_of(until));
   core_->sleeper().end_calls();
   return core_->now();
@@ -191,14 +185,14 @@ std::optional<std::int64_t> DrivenEngine::drive(std::size_t max_tasks, std::size
   refuse_inside_task("run_due()");
   const Turn turning(*this);
   core_->sleeper().end_calls();  // what tasks schedule is found below
-  std::int64_t now = clock_.now();
+  std::int64_t now = clock_now();
   const std::int64_t begun = clock_.steady(now);
   // A pass is needed if the latest one has left entries, a thread asks for one, or a timeout in the inbox is due. It is
   // also needed to drop the last cancelled timeouts, so that next_call() does not return their tick.
   const bool look = worker_.is_unfinished() || is_asked() || worker_.next_waiting() < grid_.at(now) || has_ended();
   if (look) {
     transfer(now, 1, 0);
-    now = std::min(now, clock_.now());  // it may have gone back, and the pass has taken timeouts that came since
+    now = std::min(now, clock_now());  // it may have gone back, and the pass has taken timeouts that came since
   }
   const std::size_t ran_now = turn(now, max_tasks, Advance::Jump);
   if (ran != nullptr) *ran = ran_now;

@@ -16,9 +16,9 @@
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/task_run.h"
 #include "hashed_wheel_timer/internal/core/tick_grid.h"
-#include "hashed_wheel_timer/internal/engine/engine_clock.h"
 #include "hashed_wheel_timer/internal/engine/worker.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
+#include "hashed_wheel_timer/internal/time/request_clock.h"
 #include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
 #include "hashed_wheel_timer/options.h"
 
@@ -37,10 +37,8 @@ namespace hwt::internal {
 /// stopped.
 class DrivenEngine final : public std::enable_shared_from_this<DrivenEngine>, private Sleeper::Outside {
  public:
-  /// Makes an engine on steady_clock.
-  DrivenEngine(Timer& timer, const Options& options);
-  /// Makes an engine to which the caller gives the time, from `start` on, or from the present time of steady_clock.
-  DrivenEngine(Timer& timer, const Options& options, std::optional<std::int64_t> start);
+  /// `clock`: Given if the caller gives the time, from `start` on.
+  DrivenEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock);
   DrivenEngine(const DrivenEngine&) = delete;
   DrivenEngine& operator=(const DrivenEngine&) = delete;
 
@@ -66,8 +64,8 @@ class DrivenEngine final : public std::enable_shared_from_this<DrivenEngine>, pr
   enum class Advance { Jump, Step };
   using Pass = Worker<HierarchicalWheel>::Pass;
 
-  DrivenEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock);
-
+  /// Returns the time by which the wheel turns. It goes back when the cycle counter proves wrong.
+  std::int64_t clock_now() noexcept { return core_->reads_steady_clock() ? clock_.now() : core_->now(); }
   bool turning_here() const noexcept;
   void refuse_inside_task(const char* what) const;
   std::size_t turn(std::int64_t now, std::size_t max_tasks, Advance advance);
@@ -100,7 +98,7 @@ class DrivenEngine final : public std::enable_shared_from_this<DrivenEngine>, pr
 
   // Held by the thread that turns the wheel. Guards the members below, unless their comments say otherwise.
   std::mutex mutex_;
-  EngineClock clock_;
+  WorkerClock clock_;
   std::int64_t present_;  // the time that the wheel has been turned to
   // Hierarchical, because a tick of a nanosecond and a delay of years must cost no more than others.
   Worker<HierarchicalWheel> worker_;

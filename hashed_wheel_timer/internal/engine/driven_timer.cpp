@@ -30,11 +30,13 @@ Options checked(const char* name, const Options& options) {
 }  // namespace
 
 DrivenTimer::DrivenTimer(const char* name, const Options& options)
-    : engine_(std::make_shared<DrivenEngine>(*this, checked(name, options))) {}
+    : engine_(std::make_shared<DrivenEngine>(*this, checked(name, options), internal::steady_now(),
+                                             internal::Core::Clock::Cycles)) {}
 
 DrivenTimer::DrivenTimer(const char* name, const Options& options, std::optional<steady_clock::time_point> start)
     : engine_(std::make_shared<DrivenEngine>(*this, checked(name, options),
-                                             start ? std::optional(internal::nanoseconds_of(*start)) : std::nullopt)) {}
+                                             start ? internal::nanoseconds_of(*start) : internal::steady_now(),
+                                             internal::Core::Clock::Given)) {}
 
 DrivenTimer::~DrivenTimer() = default;
 

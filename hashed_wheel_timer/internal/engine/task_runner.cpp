@@ -24,26 +24,25 @@ SlowTasks::SlowTasks(Core& core, const Options& options)
       on_slow_task_(options.on_slow_task) {}
 
 void SlowTasks::tell_held(std::chrono::nanoseconds time) noexcept {
-  if (const LinePerSecond::Turn turn = lines_.take_turn()) {
+  if (const auto end = lines_.take_turn()) {
     std::fprintf(
         stderr,
         "hashed_wheel_timer: tasks held the worker for %.3f s, and all others waited; Options::slow_task finds "
         "the slow one%s\n",
-        milliseconds(time) / 1e3, turn.left_out().data());
+        milliseconds(time) / 1e3, end->data());
   }
 }
 
 void SlowTasks::report(Node& node, std::chrono::nanoseconds ran) noexcept {
   core_.counters().slow_tasks.add(1);
   if (!on_slow_task_) {
-    if (const LinePerSecond::Turn turn = lines_.take_turn()) {
+    if (const auto end = lines_.take_turn()) {
       std::fprintf(stderr, "hashed_wheel_timer: a task ran for %.3f ms on the worker (slow_task: %.3f ms)%s\n",
-                   milliseconds(ran), milliseconds(limit_), turn.left_out().data());
+                   milliseconds(ran), milliseconds(limit_), end->data());
     }
     return;
   }
-  node.add_reference();
-  const Timeout timeout = Node::adopt(&node);
+  const Timeout timeout = handle_of(node);
   try {
     on_slow_task_(timeout, ran);
   } catch (...) {

@@ -48,8 +48,6 @@ ThreadedEngine::ThreadedEngine(Timer& timer, const Options& options)
     : core_(new Core(timer, options)),
       thread_factory_(options.thread_factory ? options.thread_factory : make_worker_thread) {}
 
-bool ThreadedEngine::on_worker() const noexcept { return this_threads_worker == this; }
-
 /// Returns Starting if this thread is to start the timer. Otherwise waits for another thread's start, and returns
 /// Started or a later phase. Throws IllegalState in a forked child if another thread was starting the timer at the
 /// fork.
@@ -153,7 +151,7 @@ std::vector<Timeout> ThreadedEngine::stop() {
     life.stop_in_forked_child();
     return {};
   }
-  if (on_worker()) throw IllegalState("stop() cannot be called from inside a task");
+  if (this_threads_worker == this) throw IllegalState("stop() cannot be called from inside a task");
   std::vector<Timeout> timeouts;
   // Reserves room first, so that without memory the timer is not stopped. (More may arrive before it stops.)
   timeouts.reserve(static_cast<std::size_t>(std::max<std::int64_t>(core_->pending(), 0)));
@@ -163,10 +161,6 @@ std::vector<Timeout> ThreadedEngine::stop() {
   return timeouts;
 }
 
-/// Drops the timer's references to timeouts whose entries came after the worker had emptied the inbox. Their producers
-/// found the timer stopped, but threads that knew the ids had cancelled them before. None is pending.
-void ThreadedEngine::drop_late_entries() noexcept { cancel_all(); }
-
 void ThreadedEngine::destroy() noexcept {
   Lifecycle& life = core_->lifecycle();
   if (life.is_of_another_process()) {
@@ -175,7 +169,7 @@ void ThreadedEngine::destroy() noexcept {
     return;
   }
   core_->forget_timer();
-  if (on_worker()) {
+  if (this_threads_worker == this) {
     // The task that runs now has destroyed the timer: the worker finishes on its own after it.
     life.begin_stop();
     role_.detach();
@@ -184,7 +178,9 @@ void ThreadedEngine::destroy() noexcept {
   }
   finish();
   unprocessed_.drop();
-  drop_late_entries();
+  // Drops the timer's references to timeouts whose entries came after the worker had emptied the inbox. Their producers
+  // found the timer stopped, but threads that knew the ids had cancelled them before. None is pending.
+  cancel_all();
   delete this;
 }
 

@@ -59,12 +59,10 @@ class ThreadedEngine {
  private:
   struct Launch;
 
-  bool on_worker() const noexcept;
   Phase begin_start(const char* caller);
   bool work() noexcept;
   /// Ends the worker if there is one. Returns when it has finished, and run() too, also if another thread ended it.
   void finish() noexcept;
-  void drop_late_entries() noexcept;
 
   const std::unique_ptr<Core, CloseCore> core_;
   const std::function<std::thread(std::function<void()>)> thread_factory_;

@@ -326,7 +326,7 @@ template <Wheel W>
   } while (!node.claim(seen, runner_.claim()));
   core_.counters().lateness.add(due.begun, deadline);
   core_.counters().note_running_since(due.begun);
-  core_.count_expired();
+  core_.count_end(core_.counters().expired);
   if (!runner_.plain()) [[unlikely]] {
     if (runner_.run(node, inside)) returns_.add(&node);
   } else {
@@ -344,8 +344,7 @@ template <Wheel W>
 template <Wheel W>
 void Worker<W>::call_cancelled(Node* node) noexcept {
   note_in_hand();
-  node->add_reference();
-  Timeout timeout = Node::adopt(node);
+  Timeout timeout = handle_of(*node);
   try {
     node->stored_task().cancelled(timeout);
   } catch (...) {
@@ -369,7 +368,7 @@ Node* Worker<W>::cancel_all() noexcept {
   // Appends a pending node to the chain, and drops the timer's reference to a cancelled one.
   const auto take = [&](Node* node) {
     if (!node->abandon()) return drop_cancelled(node);
-    core_.count_unprocessed();
+    core_.count_end(core_.counters().unprocessed);
     node->next() = nullptr;
     if (Node* const before = std::exchange(last, node)) {
       before->next() = node;
@@ -391,7 +390,7 @@ Node* Worker<W>::cancel_all() noexcept {
     if (intake_.take_rechecks(rechecks_.data(), rechecks_.size()) != 0 || refill()) continue;
     if (!intake_.held_up()) break;
     // A producer is sifting its place. That takes some microseconds, unless the thread is preempted.
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    std::this_thread::sleep_for(std::chrono::nanoseconds(Tuning::kShortNap));
   }
   returns_.flush();
   return unprocessed;

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "hashed_wheel_timer/internal/core/tick_grid.h"
-#include "hashed_wheel_timer/internal/engine/engine_clock.h"
 #include "hashed_wheel_timer/internal/engine/threaded_engine.h"
 #include "hashed_wheel_timer/internal/engine/worker.h"
 #include "hashed_wheel_timer/internal/platform/exact_sleeps.h"
@@ -35,7 +34,7 @@ class WorkerThread final : public ThreadedEngine {
         tick_duration_(options.tick_duration.value().count()),
         ticks_at_once_(std::max<Tick>(Tuning::kSoon / tick_duration_, 1)),
         collects_every_(std::max<std::int64_t>(Tuning::kSoon - tick_duration_, 0)),
-        clock_(core()),
+        clock_(core().cycles()),
         worker_(core(), options, wheel_size, unused_for) {}
 
  private:
@@ -188,7 +187,7 @@ class WorkerThread final : public ThreadedEngine {
   std::int64_t looked_ = 0;           // when the latest pass began
   std::int64_t took_everything_ = 0;  // when the latest pass over everything began
   std::int64_t awake_since_ = 0;      // up to then, TimerStats::busy has the time
-  EngineClock clock_;
+  WorkerClock clock_;
   Worker<W> worker_;
 };
 

@@ -254,9 +254,7 @@ void AsyncWait::cancel() {
   {
     const std::lock_guard lock(registry->mutex_);
     if (!pending_.linked()) return;
-    Node& node = pending_.task->node();
-    node.add_reference();
-    wait = Node::adopt(&node);
+    wait = handle_of(pending_.task->node());
   }
   if (Task::of(wait).take()) finish(Result::Stopped);
 }
@@ -283,9 +281,7 @@ void WaitRegistry::close() noexcept {
     if (waits_.linked()) {
       auto& wait = static_cast<AsyncWait::Pending&>(*waits_.next);
       wait.unlink();
-      Node& node = wait.task->node();
-      node.add_reference();
-      end(Node::adopt(&node));
+      end(handle_of(wait.task->node()));
     } else if (groups_.linked()) {
       auto& group = static_cast<WaitGroup&>(*groups_.next);
       if (group.waits_.empty()) {

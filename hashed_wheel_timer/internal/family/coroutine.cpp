@@ -84,11 +84,7 @@ Sleep::~Sleep() {
 
 /// Returns a handle of the timeout. While the coroutine sleeps, the node is alive: the inbox, the wheel, the running
 /// task, the executor's job or stop() has a reference.
-Timeout Sleep::handle() const noexcept {
-  Node& node = Node::around(*waker_);
-  node.add_reference();
-  return Node::adopt(&node);
-}
+Timeout Sleep::handle() const noexcept { return internal::handle_of(internal::Node::around(*waker_)); }
 
 bool Sleep::await_ready() {
   wake_ = Wake::Stopped;

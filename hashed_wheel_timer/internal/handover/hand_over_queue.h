@@ -40,7 +40,6 @@ struct QueueTraits : moodycamel::ConcurrentQueueDefaultTraits {
 class HandOverQueue {
  public:
   using Queue = moodycamel::ConcurrentQueue<NodeName, QueueTraits>;
-  static constexpr std::size_t kBlock = QueueTraits::BLOCK_SIZE;
 
   HandOverQueue() : queue_(0), token_(queue_) {}
 

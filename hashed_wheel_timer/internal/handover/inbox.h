@@ -155,8 +155,7 @@ class Inbox {
     /// nodes.
     kRechecks = 2,
     /// Over everything, within Tuning::kSoon, or this tick if that is longer: a cancelled TimerTask waits for its
-    /// cancelled(),
-    /// or many timeouts have stayed pending and belong in the wheel.
+    /// cancelled(), or many timeouts have stayed pending and belong in the wheel.
     kEverything = 4,
     /// Over everything, within a second: a thread has cancelled timeouts of another thread, which may never sift.
     kDead = 8,

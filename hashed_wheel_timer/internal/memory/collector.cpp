@@ -156,7 +156,7 @@ void Collector::give_back_some(std::int64_t now) noexcept {
   }
   returns_.flush();
   if (slabs_ != nullptr) return;
-  if (depot_.finish_collection()) {
+  if (depot_.has_shortage()) {
     again_ = true;  // the nodes are back because of the shortage, not because their pages are in use
     return watch(now);
   }

@@ -55,11 +55,9 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   Node* take(std::int64_t enough) noexcept;
   /// Takes a free run. Returns null if there is none, while another thread takes one, and while the Collector has them.
   Page* take_run() noexcept { return runs_.take_one(); }
-  /// Notes, during a collection, that a producer needs fresh memory. Then the Collector puts the nodes that it took
-  /// back into the depot.
-  void note_shortage() noexcept {
-    if (collecting_.load(std::memory_order_relaxed)) shortage_.store(true, std::memory_order_relaxed);
-  }
+  /// Notes that a producer needs fresh memory. If the Collector is collecting, it puts the nodes that it took back into
+  /// the depot.
+  void note_shortage() noexcept { shortage_.store(true, std::memory_order_relaxed); }
 
   // The closer, when the worker has finished.
 
@@ -90,12 +88,9 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   void begin_watch(std::size_t nodes) noexcept { fewest_.store(nodes, std::memory_order_relaxed); }
   std::size_t fewest_free_nodes() const noexcept { return fewest_.load(std::memory_order_relaxed); }
 
-  void begin_collection() noexcept { collecting_.store(true, std::memory_order_relaxed); }
-  /// Returns whether a producer needed fresh memory during the collection.
-  bool finish_collection() noexcept {
-    collecting_.store(false, std::memory_order_relaxed);
-    return shortage_.exchange(false, std::memory_order_relaxed);
-  }
+  /// Forgets earlier shortages.
+  void begin_collection() noexcept { shortage_.store(false, std::memory_order_relaxed); }
+  /// Returns whether a producer has needed fresh memory since begin_collection().
   bool has_shortage() const noexcept { return shortage_.load(std::memory_order_relaxed); }
 
   NodePool* pools() const noexcept { return pools_.top(); }
@@ -132,7 +127,6 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   std::atomic<std::size_t> wake_worker_at_{kNoWakeUp};
 
   // relaxed, both: they are only requests, which may be seen late.
-  std::atomic<bool> collecting_{false};
   std::atomic<bool> shortage_{false};
 
   detail::IntrusiveStack<Node, &Node::next> retired_;

@@ -351,10 +351,6 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   static Node* of(const Timeout& timeout) noexcept { return timeout.node_; }
   static Node* disown(Timeout& timeout) noexcept { return std::exchange(timeout.node_, nullptr); }
 
-  std::chrono::steady_clock::time_point deadline_point() const noexcept {
-    return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline.load(std::memory_order_relaxed)));
-  }
-
  private:
   /// Whether all references are the caller's `count`, and no other thread can add one. Then it needs no
   /// read-modify-write to drop them. acquire: pairs with the release by which other threads dropped theirs.

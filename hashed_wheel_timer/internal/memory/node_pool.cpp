@@ -134,7 +134,8 @@ bool NodePool::give_back(Node* first, std::size_t nodes) noexcept {
 std::int64_t NodePool::close() noexcept {
   // An owner that has not seen that the pool is closing leaves within a few instructions, or after one look(): a step
   // of a sift, and on_earlier() of the user.
-  while (owner_inside_.load(std::memory_order_acquire)) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  while (owner_inside_.load(std::memory_order_acquire))
+    std::this_thread::sleep_for(std::chrono::nanoseconds(Tuning::kShortNap));
   // A batch that comes later goes to the depot, or give_back() fails. So each node is counted once: here, in the depot,
   // or by returned_after_close().
   return carved_ - free_nodes_ - BatchStack::count(batches_) - returned_.close();
@@ -146,7 +147,7 @@ void ReturnBatch::add(Node* node) noexcept {
 
 void ReturnBatch::add_free(Node* node) noexcept {
   if (nodes_ == Tuning::kHeldBack) flush();
-  if (nodes_ == 0) pool_ = &NodePool::of(*node);
+  if (nodes_ == 0) pool_ = &Slab::pool_of(*node);
   Node*& latest = latest_[nodes_ % Tuning::kAhead];
   FreeNode::make(node, nodes_ < Tuning::kAhead ? nullptr : latest);
   latest = node;
@@ -165,7 +166,7 @@ void ReturnBatch::flush() noexcept {
 }
 
 [[gnu::noinline]] void give_back_alone(Node* node) noexcept {
-  NodePool& pool = NodePool::of(*node);
+  NodePool& pool = Slab::pool_of(*node);
   Depot& depot = pool.depot();
   FreeNode::make(node, nullptr);
   node->next() = nullptr;

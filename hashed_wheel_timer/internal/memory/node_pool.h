@@ -119,8 +119,6 @@ class NodePool {
 
   Depot& depot() noexcept { return depot_; }
 
-  static NodePool& of(const Node& node) noexcept { return Slab::pool_of(node); }
-
   NodePool* next = nullptr;  // all pools of the depot, newest first; fixed once added
 
  private:
@@ -168,7 +166,7 @@ class NodePool {
 inline bool end_life_or_retire(Node& node) noexcept {
   if (node.end_life()) [[likely]]
     return true;
-  NodePool::of(node).depot().retire(node);
+  Slab::pool_of(node).depot().retire(node);
   return false;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/repeated_timer.h"
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 
@@ -46,30 +47,21 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
     /// Throws the errors, if any. A single error is thrown as it is. Several are thrown as one text, so that none is
     /// lost.
     void rethrow(const std::string& label) const {
-      const std::exception_ptr* single = nullptr;
-      int count = 0;
-      for (const std::exception_ptr& error : errors_) {
-        if (error == nullptr) continue;
-        single = &error;
-        ++count;
+      const auto is_set = [](const std::exception_ptr& error) { return error != nullptr; };
+      const auto first = std::ranges::find_if(errors_, is_set);
+      if (first == errors_.end()) return;
+      if (std::none_of(first + 1, errors_.end(), is_set)) std::rethrow_exception(*first);
+      constexpr std::array<const char*, kSources> kNames = {"on_trigger", "adjust_timeout", "arming", "on_destroy"};
+      std::string all = label;
+      for (std::size_t source = 0; source < kSources; ++source) {
+        if (!is_set(errors_[source])) continue;
+        all += (all == label ? ": " : "; ") + std::string(kNames[source]) + ": ";
+        internal::with_text_of(errors_[source], [&all](const char* what) { all += what; });
       }
-      if (count == 1) std::rethrow_exception(*single);
-      if (count > 1) throw std::runtime_error(label + ": " + text());
+      throw std::runtime_error(all);
     }
 
    private:
-    std::string text() const {
-      constexpr std::array<const char*, kSources> kNames = {"on_trigger", "adjust_timeout", "arming", "on_destroy"};
-      std::string all;
-      for (std::size_t source = 0; source < kSources; ++source) {
-        if (errors_[source] == nullptr) continue;
-        if (!all.empty()) all += "; ";
-        all += std::string(kNames[source]) + ": ";
-        internal::with_text_of(errors_[source], [&all](const char* what) { all += what; });
-      }
-      return all;
-    }
-
     std::array<std::exception_ptr, kSources> errors_;
   };
 
@@ -305,7 +297,8 @@ RepeatedTimer::~RepeatedTimer() {
   try {
     state_->destroy();
   } catch (...) {
-    internal::ErrorLog().report(internal::caught_exception("a hook of a RepeatedTimer"), "a hook of a RepeatedTimer");
+    internal::LinePerSecond().report(internal::caught_exception("a hook of a RepeatedTimer"),
+                                     "a hook of a RepeatedTimer");
   }
   state_->wait_for_conductor();
 }

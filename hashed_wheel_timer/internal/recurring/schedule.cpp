@@ -24,62 +24,48 @@ void expect_times(const char* what, const detail::SchedulePlan& plan) {
   if (plan.limit == 0) refuse(what, "moved from", "a Schedule that has its times");
 }
 
-detail::SchedulePlan plan_of_gaps(std::vector<nanoseconds> gaps, CatchUp catch_up) {
+detail::SchedulePlan plan_of_gaps(std::vector<nanoseconds> gaps, bool repeat, CatchUp catch_up) {
   if (gaps.empty()) refuse("Schedule: gaps", "none", "at least one");
   for (std::size_t i = 0; i < gaps.size(); ++i) {
     internal::positive("Schedule: gaps[" + std::to_string(i) + "]", gaps[i]);
   }
   const nanoseconds first = gaps.front();
-  return {.initial = first, .gaps = std::move(gaps), .first_gap = 1, .catch_up = catch_up};
+  return {.initial = first, .gaps = std::move(gaps), .first_gap = 1, .repeat = repeat, .catch_up = catch_up};
 }
 
 }  // namespace
 
 Schedule Schedule::once(Delay delay) {
-  Schedule made;
-  made.plan_.initial = not_negative("Schedule: delay", delay);
-  return made;
+  return Schedule(detail::SchedulePlan{.initial = not_negative("Schedule: delay", delay)});
 }
 
 Schedule Schedule::fixed_delay(Delay initial, Delay delay) {
-  Schedule made;
-  made.plan_ = {.initial = not_negative("Schedule: initial", initial),
-                .gaps = {positive("Schedule: delay", delay)},
-                .repeat = true,
-                .from_end = true};
-  return made;
+  return Schedule(detail::SchedulePlan{.initial = not_negative("Schedule: initial", initial),
+                                       .gaps = {positive("Schedule: delay", delay)},
+                                       .repeat = true,
+                                       .from_end = true});
 }
 
 Schedule Schedule::fixed_rate(Delay initial, Delay period, CatchUp catch_up) {
-  Schedule made;
-  made.plan_ = {.initial = not_negative("Schedule: initial", initial),
-                .gaps = {positive("Schedule: period", period)},
-                .repeat = true,
-                .catch_up = catch_up};
-  return made;
+  return Schedule(detail::SchedulePlan{.initial = not_negative("Schedule: initial", initial),
+                                       .gaps = {positive("Schedule: period", period)},
+                                       .repeat = true,
+                                       .catch_up = catch_up});
 }
 
 Schedule Schedule::sequence(std::vector<nanoseconds> gaps, CatchUp catch_up) {
-  Schedule made;
-  made.plan_ = plan_of_gaps(std::move(gaps), catch_up);
-  return made;
+  return Schedule(plan_of_gaps(std::move(gaps), false, catch_up));
 }
 
 Schedule Schedule::cycle(std::vector<nanoseconds> gaps, CatchUp catch_up) {
-  Schedule made;
-  made.plan_ = plan_of_gaps(std::move(gaps), catch_up);
-  made.plan_.repeat = true;
-  return made;
+  return Schedule(plan_of_gaps(std::move(gaps), true, catch_up));
 }
 
 Schedule Schedule::calendar(hwt::calendar::Rule rule, CatchUp catch_up,
                             std::function<std::chrono::system_clock::time_point()> wall_clock) {
   if (!rule) refuse("Schedule: rule", "null", "a function");
-  Schedule made;
-  made.plan_.catch_up = catch_up;
-  made.plan_.rule = std::move(rule);
-  made.plan_.wall_clock = std::move(wall_clock);
-  return made;
+  return Schedule(
+      detail::SchedulePlan{.catch_up = catch_up, .rule = std::move(rule), .wall_clock = std::move(wall_clock)});
 }
 
 Schedule Schedule::limit(std::uint64_t runs) const& { return Schedule(*this).limit(runs); }

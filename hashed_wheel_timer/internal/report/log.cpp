@@ -28,35 +28,28 @@ std::exception_ptr caught_exception(const char* origin) noexcept {
   die(line.data());
 }
 
-LinePerSecond::Turn LinePerSecond::take_turn() noexcept {
+std::optional<std::array<char, 60>> LinePerSecond::take_turn() noexcept {
   constexpr std::int64_t kBetweenLines = std::chrono::steady_clock::duration(std::chrono::seconds(1)).count();
   const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
   std::int64_t next = next_line_at_.load(std::memory_order_relaxed);
-  Turn turn;
   if (now < next || !next_line_at_.compare_exchange_strong(next, now + kBetweenLines, std::memory_order_relaxed)) {
     left_out_.fetch_add(1, std::memory_order_relaxed);
-    return turn;
+    return std::nullopt;
   }
-  turn.granted_ = true;
-  turn.left_out_ = left_out_.exchange(0, std::memory_order_relaxed);
-  return turn;
+  std::array<char, 60> end{};
+  const long long left_out = left_out_.exchange(0, std::memory_order_relaxed);
+  if (left_out != 0) std::snprintf(end.data(), end.size(), " (and %lld more since the last line)", left_out);
+  return end;
 }
 
-std::array<char, 60> LinePerSecond::Turn::left_out() const noexcept {
-  std::array<char, 60> text{};
-  if (left_out_ != 0) std::snprintf(text.data(), text.size(), " (and %lld more since the last line)", left_out_);
-  return text;
-}
-
-void ErrorLog::report(const std::exception_ptr& error, const char* origin) noexcept {
-  const LinePerSecond::Turn turn = lines_.take_turn();
-  if (!turn) return;
+void LinePerSecond::report(const std::exception_ptr& error, const char* origin) noexcept {
+  const auto end = take_turn();
+  if (!end) return;
   with_text_of(error, [&](const char* text) {
     std::array<char, 500> what{};  // no allocation: this may report the lack of memory
     std::snprintf(what.data(), what.size(), "%s", text);
     make_one_line({what.data(), std::strlen(what.data())});
-    std::fprintf(stderr, "hashed_wheel_timer: an exception was thrown by %s: %s%s\n", origin, what.data(),
-                 turn.left_out().data());
+    std::fprintf(stderr, "hashed_wheel_timer: an exception was thrown by %s: %s%s\n", origin, what.data(), end->data());
   });
 }
 

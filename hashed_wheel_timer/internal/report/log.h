@@ -6,11 +6,12 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string_view>
 #include <utility>
 
-// Lines on stderr. ErrorLog, SlowTasks and the C interface write the prefix themselves. No function here allocates,
-// because a line may report a lack of memory.
+// Lines on stderr. LinePerSecond, SlowTasks and the C interface write the prefix themselves. No function here
+// allocates, because a line may report a lack of memory.
 
 namespace hwt::internal {
 
@@ -40,35 +41,17 @@ decltype(auto) with_text_of(const std::exception_ptr& error, F&& f) {
 /// Allows one line a second, and counts the others. Any thread.
 class LinePerSecond {
  public:
-  /// Whether a line may be written now.
-  class Turn {
-   public:
-    explicit operator bool() const noexcept { return granted_; }
-    /// Returns the end of the line: empty, or the number of lines that were left out.
-    std::array<char, 60> left_out() const noexcept;
+  /// Returns the end of a line, if one may be written now: empty, or the number of lines that were left out.
+  std::optional<std::array<char, 60>> take_turn() noexcept;
 
-   private:
-    friend class LinePerSecond;
-    bool granted_ = false;
-    long long left_out_ = 0;
-  };
-
-  Turn take_turn() noexcept;
+  /// Writes the line of an exception, if one may be written now. The default for Options::on_task_error. `origin` names
+  /// the function that threw: "a task".
+  void report(const std::exception_ptr& error, const char* origin) noexcept;
 
  private:
   // relaxed: they order nothing but themselves.
   std::atomic<std::int64_t> next_line_at_{(std::chrono::steady_clock::time_point::min)().time_since_epoch().count()};
   std::atomic<std::int64_t> left_out_{0};
-};
-
-/// The default for Options::on_task_error: at most one line a second. Any thread.
-class ErrorLog {
- public:
-  /// `origin` names what threw: "a task".
-  void report(const std::exception_ptr& error, const char* origin) noexcept;
-
- private:
-  LinePerSecond lines_;
 };
 
 /// Counts a live timer of a kind that has a thread. Warns once per process when there are more than 64, the limit of

@@ -2,6 +2,10 @@
 #include "hashed_wheel_timer/internal/time/request_clock.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "hashed_wheel_timer/internal/report/log.h"
 
 namespace hwt::internal {
 
@@ -129,6 +133,12 @@ std::int64_t WorkerClock::now() noexcept {
   const ClockReading last = ClockReading::take();
   if (latest_.after != 0) cycles_.check(latest_, last);
   latest_ = ClockReading{};
+  std::array<char, 160> line;
+  std::snprintf(line.data(), line.size(),
+                "the cycle counter and steady_clock disagree; the timer reads steady_clock from now on, and runs all "
+                "tasks %.3f ms later",
+                static_cast<double>(cycles_.behind()) / 1e6);
+  warn(line.data());
   return last.time - cycles_.behind();
 }
 

@@ -131,7 +131,8 @@ class RequestClock {
   std::int64_t end_ = 0;    // the latest estimate that now() may have returned; 0 if there is no anchor
 };
 
-/// The time by which the worker decides which timeouts are due. Only the thread that turns the wheel uses it.
+/// The time by which the worker decides which timeouts are due, unless a ManualTimer's caller gives it. Only the thread
+/// that turns the wheel uses it.
 class WorkerClock {
  public:
   /// Takes a reading, with which now() compares until the rate is known. From then on now() compares with no reading
@@ -140,13 +141,15 @@ class WorkerClock {
   explicit WorkerClock(CycleRate& cycles) noexcept
       : cycles_(cycles), latest_(cycles.wanted() ? ClockReading::take() : ClockReading{}) {}
 
-  /// Returns the present time, less CycleRate::behind(). Compares the counter with the clock first, over a window at
+  /// Returns the present time, less CycleRate::behind(): it goes back when the counter proves wrong, and then this
+  /// writes one line on stderr. Compares the counter with the clock first, over a window at
   /// least if calls come more often: each comparison allows an error, and those of many would add up. So behind()
   /// covers the estimates since the comparison before, unless the comparison allows their error. The last comparison is
   /// made after the use of the counter has ended, also if another thread has ended it, because that thread may have had
   /// a younger anchor.
   std::int64_t now() noexcept;
-  /// Returns the time of steady_clock at which now() will return `time`.
+  /// Returns the time of steady_clock at which now() will return `time`. lateness() and last_lag count by it, so they
+  /// include CycleRate::behind().
   std::int64_t steady(std::int64_t time) const noexcept { return deadline_after(time, cycles_.behind()); }
 
  private:

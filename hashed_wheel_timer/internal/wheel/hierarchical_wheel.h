@@ -220,7 +220,7 @@ class HierarchicalWheel {
   void replace_row(SlotRow& row) noexcept;
 
  protected:
-  // No slot has these numbers; see SlotRows::take().
+  // No slot has these numbers; see SlotRows::grow().
   static constexpr std::uint32_t kNeverNumber = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint32_t kHomelessNumber = kNeverNumber - 1;
 
