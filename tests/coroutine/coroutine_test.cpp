@@ -486,5 +486,22 @@ TYPED_TEST(SleepingThreaded, IsResumedOnceInEveryRaceWithAnExecutor) {
   expect_one_wake_each<TypeParam>({.executor = queue.executor()}, [&] { run_every_second_job(queue); });
 }
 
+TYPED_TEST(SleepingThreaded, MayBeDestroyedAfterAStopRequestAndAJoin) {
+  const Deadline over(HWT_TEST_SANITIZED ? 2s : 1s);
+  const auto timer = make_timer<TypeParam>();
+  do {
+    std::array<Story, 32> stories;
+    std::array<Owned, 32> frames;
+    std::stop_source stop;
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      frames[i] = owned_sleeper(*timer, 500us, stories[i], stop.get_token());
+    }
+    stop.request_stop();
+    for (const Owned& frame : frames) EXPECT_TRUE(eventually([&] { return frame.ended(); }));
+    for (const Story& story : stories) EXPECT_EQ(story.wakes, 1);
+  } while (!over.passed() && !::testing::Test::HasFailure());
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+}
+
 }  // namespace
 }  // namespace hwt
