@@ -87,7 +87,7 @@ TEST(ScheduleKinds, AGapBeyondTheClockIsNever) {
   for (const Schedule& plan :
        {Schedule::fixed_rate(kMax, kMax), Schedule::once(kHours), Schedule::once(std::chrono::years(600)),
         Schedule::fixed_rate(kHours, 1s), Schedule::fixed_delay(kHours, kHours),
-        Schedule::once(1ms).jitter([](nanoseconds) { return kMax; })}) {
+        Schedule::once(1ms).jitter([](nanoseconds) { return (nanoseconds::max)(); })}) {
     const auto never = schedule(journal.timer, plan, [] {});
     EXPECT_EQ(never->next(), (time_point::max)());
     EXPECT_TRUE(never->cancel());
