@@ -41,18 +41,6 @@ TEST(LoopTimer, SetsItsAlarmAgainForATimeoutThatATaskSchedulesInTheTickOfTheAlar
   EXPECT_TRUE(ran);
 }
 
-TEST(LoopTimer, HasALimitAndStatistics) {
-  host::io_context loop;
-  net::LoopTimer timer(loop.get_executor(), {.tick_duration = 1ms, .max_pending_timeouts = 1});
-  timer.new_timeout([] {}, 1ms);
-  EXPECT_FALSE(timer.try_new_timeout([] {}, 1ms));
-  loop.run();
-  EXPECT_EQ(timer.stats().expired, 1);
-  EXPECT_EQ(timer.stats().rejected, 1);
-  EXPECT_EQ(timer.lateness().count(), 1u);
-  EXPECT_THROW(net::LoopTimer(loop.get_executor(), {.tick_duration = 0ms}), std::invalid_argument);
-}
-
 TEST_F(LoopTimerOnALoop, ATimeoutThatIsNeverDueIsNoWork) {
   int runs = 0;
   timer.new_timeout([&] { ++runs; }, 2ms);

@@ -121,34 +121,6 @@ TEST(CancelledLate, ThereIsNothingToCancelOnceTheRegistryHasGoneWhileTheHandlerI
   EXPECT_NO_THROW(wait->cancel());
 }
 
-TEST(PutOffRaces, ThereIsNothingToCancelHoweverTheHandlerOfTheLastGoes) {
-  constexpr int kRounds = 10'000;
-  std::atomic<Wait*> completed{nullptr};
-  std::atomic<int> gone{0};
-  ManualTimer timer;
-  WaitRegistry registry;
-  WaitGroup group(registry, timer);
-  std::jthread handlers([&](const std::stop_token& over) {
-    while (!over.stop_requested()) {
-      if (Wait* const wait = completed.exchange(nullptr, std::memory_order_acquire)) {
-        delete wait;
-        ++gone;
-      } else {
-        std::this_thread::yield();
-      }
-    }
-  });
-  std::mt19937 random(1);
-  for (int round = 1; round <= kRounds; ++round) {
-    group.start(*storing(completed), timer.now() + kFar, false);
-    ASSERT_EQ(group.cancel_for_next(), 1u);
-    for (auto spin = random() % 256; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
-    ASSERT_EQ(group.cancel(1), 0u);
-    while (gone != round) std::this_thread::yield();
-  }
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-}
-
 /// Waits of a group, of the kind that can be stopped and of the other.
 class Waits : public ::testing::TestWithParam<bool> {
  protected:

@@ -3,13 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "hashed_wheel_timer/c.h"
-
-#if !defined(_WIN32)
-#include <sys/wait.h>
-#include <unistd.h>
-#endif
-
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -23,12 +16,18 @@
 #include <thread>
 #include <vector>
 
+#include "hashed_wheel_timer/c.h"
 #include "tests/support/clock_readings.h"
 #include "tests/support/counted_abort.h"
+#include "tests/support/eventually.h"
+#if !defined(_WIN32)
+#include "tests/support/forked_child.h"
+#endif
 
 namespace {
 
 using namespace std::chrono_literals;
+using hwt::test::eventually;
 
 constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kHour = 3'600'000 * kMs;
@@ -62,14 +61,6 @@ Owner make(int kind) { return make(options_of(kind)); }
 void count(void* argument) { ++*static_cast<std::atomic<int>*>(argument); }
 void must_not_run(void*) { ADD_FAILURE() << "it must not run"; }
 hwt_id add_far(hwt_timer* timer) { return hwt_add(timer, kHour, must_not_run, nullptr); }
-
-template <class Condition>
-bool eventually(Condition&& condition) {
-  for (const auto end = std::chrono::steady_clock::now() + 60s; !condition(); std::this_thread::sleep_for(1ms)) {
-    if (std::chrono::steady_clock::now() > end) return false;
-  }
-  return true;
-}
 
 /// Passes the time of a timer without a thread; waits for a timer with one.
 template <class Condition>
@@ -595,7 +586,7 @@ TEST(CMisuse, AnyNumberMayBeAnId) {
   }
 }
 
-TEST(CMisuse, OnlyACallThatFailsChangesTheLine) {
+TEST(CMisuse, OnlyACallOfTheThreadThatFailsChangesTheLine) {
   for (const int kind : kAll) {
     const Owner timer = make(kind);
     hwt_timer* const here = timer;
@@ -604,6 +595,11 @@ TEST(CMisuse, OnlyACallThatFailsChangesTheLine) {
     const hwt_id gone = add_far(here);
     EXPECT_EQ(hwt_cancel(here, gone), 0);
     EXPECT_EQ(hwt_last_error(), line) << "a success";
+    std::thread([] {
+      EXPECT_STREQ(hwt_last_error(), "");
+      EXPECT_EQ(hwt_cancel(nullptr, 1), -1);
+    }).join();
+    EXPECT_EQ(hwt_last_error(), line) << "of this thread";
     for (const hwt_id stale : {hwt_id{0}, gone}) {
       EXPECT_EQ(hwt_cancel(here, stale), -1);
       EXPECT_EQ(hwt_last_error(), line) << "hwt_cancel() of " << stale;
@@ -655,12 +651,6 @@ TEST(CMisuse, AMessageNamesOnlyTheFunctionOfC) {
   }
 }
 
-TEST(CMisuse, ErrorsBelongToTheirThread) {
-  EXPECT_EQ(hwt_cancel(nullptr, 1), -1);
-  std::thread([] { EXPECT_STREQ(hwt_last_error(), ""); }).join();
-  EXPECT_SAYS("hwt_cancel");
-}
-
 #if !defined(_WIN32)
 TEST(CDeathTest, AFunctionThatThrowsEndsTheProgramWithALine) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -703,22 +693,12 @@ TEST(CDeathTest, AFunctionThatThrowsEndsTheProgramWithALine) {
   });
 }
 
-/// A coverage build counts only what ends by exit().
-[[noreturn]] void end_child(int status) {
-#if defined(HWT_TEST_COUNTING)
-  std::exit(status);  // NOLINT(concurrency-mt-unsafe)
-#else
-  _exit(status);
-#endif
-}
-
 // A child of a program with threads must not make threads under a sanitizer; this one makes none.
 TEST(CMisuse, AForkedChildIsRefusedTheTimersInUse) {
   const Owner timer = make(HWT_HASHED_WHEEL);
   const Owner unused = make(HWT_HASHED_WHEEL);
   const hwt_id id = add_far(timer);
-  const pid_t child = fork();
-  if (child == 0) {
+  const int status = hwt::test::status_of_child([&] {
     const auto refused = [](std::int64_t result, std::int64_t expected) {
       const bool right = result == expected && errno == EPERM && says("in use by the parent of this process");
       errno = 0;
@@ -732,10 +712,8 @@ TEST(CMisuse, AForkedChildIsRefusedTheTimersInUse) {
                        refused(hwt_run(inherited), EPERM) && hwt_stop(inherited, nullptr, nullptr) == 0 &&
                        hwt_pending(unused) == 0;
     hwt_destroy(inherited);
-    end_child(right ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
+    return right ? 0 : 1;
+  });
   EXPECT_EQ(status, 0);
   EXPECT_EQ(hwt_cancel(timer, id), 0) << "the parent goes on";
 }

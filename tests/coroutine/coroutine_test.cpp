@@ -106,31 +106,26 @@ TEST(SleepingForZero, AMillionTimesDoesNotGrowTheStack) {
   EXPECT_EQ(Detached::alive, 0);
 }
 
-TYPED_TEST(Sleeping, IsStoppedAtOnceIfTheStopWasRequestedBefore) {
+TYPED_TEST(Sleeping, IsStoppedAtOnceIfTheStopWasRequestedBeforeOrTheTimerHasBeenStopped) {
   Story story;
-  std::stop_source stop;
-  stop.request_stop();
+  std::stop_source before;
+  std::stop_source afterwards;
+  before.request_stop();
   const auto timer = make_timer<TypeParam>();
-  sleeper(*timer, kFar, story, stop.get_token());
-  sleeper(*timer, 0ns, story, stop.get_token());
+  sleeper(*timer, kFar, story, before.get_token());
+  sleeper(*timer, 0ns, story, before.get_token());
   EXPECT_EQ(story.wakes, 2);
-  EXPECT_EQ(story.wake, Wake::Stopped);
+  EXPECT_EQ(std::exchange(story.wake, std::nullopt), Wake::Stopped);
   EXPECT_EQ(timer->stats().scheduled, 0) << "a timer at its limit would refuse the timeout";
-}
-
-TYPED_TEST(Sleeping, IsStoppedAtOnceIfTheTimerHasBeenStopped) {
-  Story story;
-  std::stop_source stop;
-  const auto timer = make_timer<TypeParam>();
   timer->stop();
   sleeper(*timer, 1ns, story);
   EXPECT_EQ(story.wake, Wake::Stopped) << "1 ns is not 0";
   sleeper(*timer, kFar, story);
-  sleeper(*timer, timer->now() + kFar, story, stop.get_token());
-  EXPECT_EQ(story.wakes, 3);
+  sleeper(*timer, timer->now() + kFar, story, afterwards.get_token());
+  EXPECT_EQ(story.wakes, 5);
   EXPECT_EQ(story.wake, Wake::Stopped);
-  stop.request_stop();
-  EXPECT_EQ(story.wakes, 3);
+  afterwards.request_stop();
+  EXPECT_EQ(story.wakes, 5);
 }
 
 TYPED_TEST(Sleeping, IsStoppedInsideRequestStopOnTheCallingThread) {
@@ -252,55 +247,31 @@ TYPED_TEST(Sleeping, ADestroyedCoroutineIsNeverResumed) {
   EXPECT_EQ(story.wakes, 0);
 }
 
-TYPED_TEST(Sleeping, ACoroutineThatAnExpiringOneDestroysIsNeverTouchedAgain) {
-  Story waker;
-  Story story;
-  const auto timer = make_timer<TypeParam>();
-  Owned far = owned_sleeper(*timer, kFar, story);
-  Owned soon = owned_sleeper(*timer, 5ms, story);  // on a busy machine it may expire first, or in the same tick
-  int wakes_before = 0;
-  waker.when_awake = [&] {
-    far.destroy();
-    soon.destroy();
-    wakes_before = story.wakes;
-  };
-  sleeper(*timer, 1ms, waker);
-  EXPECT_TRUE(passes_until(*timer, [&] { return waker.wakes == 1; }));
-  EXPECT_TRUE(timer->stop().empty());
-  EXPECT_LE(story.wakes, 1);
-  EXPECT_EQ(story.wakes, wakes_before);
-}
-
-TYPED_TEST(Sleeping, ACoroutineThatAStoppedOneDestroysIsNeverResumed) {
-  Story first;
-  Story story;
-  const auto timer = make_timer<TypeParam>();
-  std::array<Owned, 10> others;
-  first.when_awake = [&] {
-    for (Owned& other : others) other.destroy();
-  };
-  sleeper(*timer, 1h, first);
-  for (Owned& other : others) other = owned_sleeper(*timer, 2h, story);
-  std::vector<Timeout> unprocessed = timer->stop();
-  for (Timeout& timeout : unprocessed) timeout.task().run(timeout);
-  EXPECT_EQ(unprocessed.size(), 11);
-  EXPECT_EQ(first.wakes, 1);
-  EXPECT_EQ(story.wakes, 0);
-}
-
-TYPED_TEST(SleepingThreaded, ACoroutineDestroyedWhileItsJobWaitsInTheExecutorIsNeverResumed) {
-  Story story;
-  JobQueue queue;
-  auto timer = make_timer<TypeParam>({.executor = queue.executor()});
-  Owned before_stop = owned_sleeper(*timer, 1ms, story);
-  Owned after_stop = owned_sleeper(*timer, 1ms, story);
-  ASSERT_TRUE(queue.wait_for(2));
-  before_stop.destroy();
-  EXPECT_TRUE(timer->stop().empty());
-  timer.reset();
-  after_stop.destroy();
-  queue.run_all();
-  EXPECT_EQ(story.wakes, 0);
+TYPED_TEST(Sleeping, ACoroutineThatAnExpiringOrStoppedOneDestroysIsNeverTouchedAgain) {
+  for (const bool stopped : {false, true}) {
+    Story waker;
+    Story story;
+    std::array<Owned, 10> others;
+    int wakes_before = 0;
+    const auto timer = make_timer<TypeParam>();
+    waker.when_awake = [&] {
+      for (Owned& other : others) other.destroy();
+      wakes_before = story.wakes;
+    };
+    if (stopped) sleeper(*timer, 1h, waker);
+    // On a busy machine one may expire before the waker, or in the same tick.
+    for (Owned& other : others) other = owned_sleeper(*timer, !stopped && &other == &others[1] ? 5ms : 2h, story);
+    if (!stopped) {
+      sleeper(*timer, 1ms, waker);
+      EXPECT_TRUE(passes_until(*timer, [&] { return waker.wakes == 1; }));
+    }
+    std::vector<Timeout> unprocessed = timer->stop();
+    for (Timeout& timeout : unprocessed) timeout.task().run(timeout);
+    EXPECT_EQ(unprocessed.size(), stopped ? 11 : 0);
+    EXPECT_EQ(waker.wakes, 1);
+    EXPECT_EQ(story.wakes, wakes_before);
+    EXPECT_LE(story.wakes, stopped ? 0 : 1);
+  }
 }
 
 // Executors.
@@ -340,19 +311,28 @@ TYPED_TEST(SleepingThreaded, IsStoppedIfTheExecutorDropsTheJob) {
   }
 }
 
-TYPED_TEST(SleepingThreaded, IsStoppedByARequestWhileItsJobWaitsInTheExecutor) {
-  Story story;
+/// A coroutine is stopped, and two are destroyed, while their jobs wait in the executor.
+TYPED_TEST(SleepingThreaded, IsStoppedByARequestOrDestroyedWhileItsJobWaitsInTheExecutor) {
+  Story stopped;
+  Story destroyed;
   std::stop_source stop;
   JobQueue queue;
-  const auto timer = make_timer<TypeParam>({.executor = queue.executor()});
-  sleeper(*timer, 1ms, story, stop.get_token());
-  ASSERT_TRUE(queue.wait_for(1));
+  auto timer = make_timer<TypeParam>({.executor = queue.executor()});
+  sleeper(*timer, 1ms, stopped, stop.get_token());
+  Owned before_stop = owned_sleeper(*timer, 1ms, destroyed);
+  Owned after_stop = owned_sleeper(*timer, 1ms, destroyed);
+  ASSERT_TRUE(queue.wait_for(3));
   stop.request_stop();
-  EXPECT_EQ(story.wakes, 1);
-  EXPECT_EQ(story.wake, Wake::Stopped);
+  EXPECT_EQ(stopped.wakes, 1);
+  EXPECT_EQ(stopped.wake, Wake::Stopped);
   EXPECT_EQ(Detached::alive, 0);
+  before_stop.destroy();
+  EXPECT_TRUE(timer->stop().empty());
+  timer.reset();
+  after_stop.destroy();
   queue.run_all();
-  EXPECT_EQ(story.wakes, 1);
+  EXPECT_EQ(stopped.wakes, 1);
+  EXPECT_EQ(destroyed.wakes, 0);
 }
 
 // Refusals.

@@ -6,7 +6,6 @@
 #include "hashed_wheel_timer/options.h"
 #include "hashed_wheel_timer/timeout.h"
 #include "tests/support/any_timer.h"
-#include "tests/support/test_support.h"
 
 namespace hwt {
 namespace {

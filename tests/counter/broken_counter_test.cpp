@@ -1,24 +1,12 @@
 // Promise 1 of README.md, never early, with a cycle counter that breaks while a timer uses it.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstdint>
 #include <cstdio>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <stop_token>
-#include <thread>
-#include <tuple>
 
-#include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/internal/time/clock.h"
 #include "hashed_wheel_timer/internal/time/cycle_counter.h"
 #include "hashed_wheel_timer/loop_timer.h"
+#include "tests/support/test_support.h"
 
 namespace {
 
@@ -152,17 +140,6 @@ TEST_P(BrokenCounter, NothingIsEarlyInATimerWithAWorker) {
   expect_nothing_early(hierarchical);
 }
 
-TEST_P(BrokenCounter, NothingIsEarlyInALoopTimer) {
-  hwt::LoopTimer timer{{.tick_duration = 1ms}};
-  const std::jthread loop([&](const std::stop_token& over) {
-    while (!over.stop_requested()) {
-      timer.run_due();
-      std::this_thread::sleep_for(200us);
-    }
-  });
-  expect_nothing_early(timer);
-}
-
 TEST_P(BrokenCounter, NothingIsEarlyInALoopThatSleepsAsLongAsItsTimerSays) {
   hwt::LoopTimer timer{{.tick_duration = 1ms}};
   await_counter(timer);
@@ -259,29 +236,22 @@ TEST(CycleCounter, ThatGoesBackDuringAPassMakesNothingEarly) {
       [](hwt::HierarchicalWheelTimer&) { std::this_thread::sleep_for(50us); });
 }
 
-TEST_P(BrokenCounter, ATimeoutIsNotEarlyIfItsThreadNeverComesBack) {
-  for (int round = 0; round < 10; ++round) {
+TEST_P(BrokenCounter, ATimeoutThatIsNewOrMovedIsNotEarlyIfItsThreadNeverComesBack) {
+  for (int round = 0; round < 20; ++round) {
     break_it(Fault::None);
     hwt::HashedWheelTimer timer{{.tick_duration = 1ms}};
     await_counter(timer);
+    std::function<void()> task;
+    hwt::Timeout timeout = timer.new_timeout([&] { task(); }, 1h);
+    const auto move = [&](auto to_run) {
+      task = to_run;
+      EXPECT_TRUE(timeout.reschedule(5ms));
+    };
     break_it(GetParam());
     std::this_thread::sleep_for(7ms);
-    EXPECT_GE(lateness_of(timer, 5ms), 0ns);
+    const auto rest = [] { std::this_thread::sleep_for(1ms); };
+    EXPECT_GE(round % 2 == 0 ? lateness_of(timer, 5ms) : lateness_of(5ms, move, rest), 0ns);
   }
-}
-
-TEST_P(BrokenCounter, NoMovedTimeoutIsEarly) {
-  hwt::HashedWheelTimer timer{{.tick_duration = 1ms}};
-  await_counter(timer);
-  std::function<void()> task;
-  hwt::Timeout timeout = timer.new_timeout([&] { task(); }, 1h);
-  break_it(GetParam());
-  std::this_thread::sleep_for(3ms);
-  const auto move = [&](auto to_run) {
-    task = to_run;
-    EXPECT_TRUE(timeout.reschedule(10ms));
-  };
-  EXPECT_GE(lateness_of(10ms, move, [] { std::this_thread::sleep_for(1ms); }), 0ns);
 }
 
 INSTANTIATE_TEST_SUITE_P(Faults, BrokenCounter,

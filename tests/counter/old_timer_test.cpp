@@ -1,17 +1,5 @@
 // Timers that have run for days or centuries: their clock is set back while they start.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <type_traits>
-#include <vector>
-
 #include "hashed_wheel_timer/internal/time/clock.h"
 #include "hashed_wheel_timer/internal/time/cycle_counter.h"
 #include "tests/support/ages.h"

@@ -1,15 +1,13 @@
 // The rules of calendar.h against the system's localtime, in every zone that it has, from 1970 to 2037; and which
 // arguments they refuse.
 
-#include <stdlib.h>
-#include <time.h>
-
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
 #include "hashed_wheel_timer/calendar.h"
 #include "tests/fuzz/targets.h"
+#include "tests/support/localtime_zone.h"
 
 namespace hwt::fuzz {
 
@@ -21,84 +19,10 @@ using std::chrono::days;
 using std::chrono::floor;
 using std::chrono::seconds;
 using std::chrono::sys_days;
-using std::chrono::year;
 using std::chrono::year_month_day;
+using Zone = test::LocaltimeZone;
 
 namespace {
-
-constexpr WallTime kBegin = sys_days(year{1970} / 1 / 1);
-constexpr WallTime kEnd = sys_days(year{2038} / 1 / 1);
-
-/// A zone as localtime tells it: its offset from UTC from each change to the next.
-class Zone {
- public:
-  explicit Zone(const std::string& name) {
-    setenv("TZ", name.c_str(), 1);
-    tzset();
-    constexpr std::chrono::hours kStep{12};
-    changes_.push_back({kBegin, offset_at(kBegin)});
-    for (WallTime time = kBegin; time < kEnd; time += kStep) {
-      if (offset_at(time + kStep) != changes_.back().offset) add_change(time, time + kStep);
-    }
-  }
-
-  /// The moments at which a clock there shows this time, in order.
-  std::vector<WallTime> moments_of(WallTime local) const {
-    std::vector<WallTime> found;
-    for (std::size_t i = first_near(local); i < changes_.size() && changes_[i].at <= local + days(2); ++i) {
-      const WallTime time = local - changes_[i].offset;
-      if (time >= changes_[i].at && (i + 1 == changes_.size() || time < changes_[i + 1].at)) found.push_back(time);
-    }
-    return found;
-  }
-
-  /// The moment by the offset before the gap that the local time falls into.
-  WallTime after_gap(WallTime local) const {
-    for (std::size_t i = first_near(local); i + 1 < changes_.size(); ++i) {
-      const WallTime change = changes_[i + 1].at;
-      if (local - changes_[i].offset >= change && local - changes_[i + 1].offset < change)
-        return local - changes_[i].offset;
-    }
-    return local - changes_.back().offset;
-  }
-
-  sys_days local_day(WallTime time) const {
-    const auto next = std::upper_bound(changes_.begin(), changes_.end(), time,
-                                       [](WallTime moment, const Change& change) { return moment < change.at; });
-    return floor<days>(time + (next == changes_.begin() ? next : next - 1)->offset);
-  }
-
- private:
-  struct Change {
-    WallTime at;
-    seconds offset;
-  };
-
-  static seconds offset_at(WallTime time) {
-    const time_t count = time.time_since_epoch().count();
-    tm local{};
-    localtime_r(&count, &local);
-    return seconds(local.tm_gmtoff);
-  }
-
-  void add_change(WallTime before, WallTime after) {
-    const seconds old = changes_.back().offset;
-    while (after - before > seconds(1)) {
-      const WallTime middle = before + (after - before) / 2;
-      (offset_at(middle) == old ? before : after) = middle;
-    }
-    changes_.push_back({after, offset_at(after)});
-  }
-
-  /// The last change that is surely before all moments of this local time.
-  std::size_t first_near(WallTime local) const {
-    const auto next = std::upper_bound(changes_.begin(), changes_.end(), local - days(2),
-                                       [](WallTime moment, const Change& change) { return moment < change.at; });
-    return next == changes_.begin() ? 0 : static_cast<std::size_t>(next - changes_.begin() - 1);
-  }
-
-  std::vector<Change> changes_;
-};
 
 bool is_zone(const std::filesystem::path& file) {
   char begin[4] = {};
@@ -201,24 +125,15 @@ struct Meaning {
     return month_end == MonthEnd::Clamp && this_day == last_day && day > last_day;
   }
 
-  std::vector<WallTime> on(sys_days local_day, const Zone& zone) const {
-    const WallTime local = local_day + time_of_day;
-    std::vector<WallTime> moments = zone.moments_of(local);
-    if (moments.empty() && gap == Gap::ShiftForward) return {zone.after_gap(local)};
-    if (moments.size() > 1 && fold == Fold::First) moments.resize(1);
-    if (moments.size() > 1 && fold == Fold::Second) moments.erase(moments.begin());
-    return moments;
-  }
-
-  /// kEnd: none before it.
+  /// Zone::kEnd: none before it.
   WallTime first_after(WallTime after, const Zone& zone) const {
-    WallTime found = kEnd;
+    WallTime found = Zone::kEnd;
     // Begins two days before, for a local day that the zone left out. Goes on for two days after the first find,
     // because moments may not have the order of their days.
-    sys_days last = floor<days>(kEnd);
+    sys_days last = floor<days>(Zone::kEnd);
     for (sys_days day = zone.local_day(after) - days(2); day <= last; day += days(1)) {
       if (!wants(day)) continue;
-      for (const WallTime moment : on(day, zone)) {
+      for (const WallTime moment : zone.moments_of(day + time_of_day, gap, fold)) {
         if (moment > after && moment < found) {
           found = moment;
           last = std::min(last, day + days(2));
@@ -233,7 +148,8 @@ struct Meaning {
 
 void calendars(Input& input) {
   const Named& named = any_zone(input);
-  WallTime time = kBegin + days(3) + seconds(input.number<std::uint32_t>() % seconds(kEnd - kBegin - days(6)).count());
+  WallTime time = Zone::kBegin + days(3) +
+                  seconds(input.number<std::uint32_t>() % seconds(Zone::kEnd - Zone::kBegin - days(6)).count());
   Meaning meaning{};
   meaning.kind =
       input.one_of({Meaning::Kind::Daily, Meaning::Kind::Weekly, Meaning::Kind::Monthly, Meaning::Kind::Yearly});
@@ -255,8 +171,8 @@ void calendars(Input& input) {
   if (rule == nullptr) return;
   for (auto more = 1 + input.below(8); more > 0; --more) {
     const WallTime expected = meaning.first_after(time, *named.zone);
-    const WallTime found = rule(time).value_or(kEnd);
-    if (expected == kEnd && found >= kEnd - days(2)) return;
+    const WallTime found = rule(time).value_or(Zone::kEnd);
+    if (expected == Zone::kEnd && found >= Zone::kEnd - days(2)) return;
     if (found != expected)
       std::fprintf(stderr, "in %s, after %lld\n", named.name.c_str(),
                    static_cast<long long>(time.time_since_epoch().count()));

@@ -12,16 +12,17 @@
 #include <functional>
 #include <latch>
 #include <mutex>
-#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "docs/examples/nats_timers/server.h"
+#include "tests/support/eventually.h"
 
 namespace {
 
 using namespace std::chrono_literals;
+using hwt::test::eventually;
 using Clock = std::chrono::steady_clock;
 
 /// Returns null on libnats's own timers.
@@ -33,13 +34,6 @@ hwt_stats stats() {
   hwt_stats stats{};
   if (auto* const function = stats_function()) function(&stats);
   return stats;
-}
-
-bool wait_until(const std::function<bool()>& condition) {
-  for (const auto give_up = Clock::now() + 20s; Clock::now() < give_up; std::this_thread::sleep_for(1ms)) {
-    if (condition()) return true;
-  }
-  return condition();
 }
 
 /// A timer that counts its callbacks.
@@ -61,7 +55,7 @@ struct Timer {
   void stop_and_wait() {
     const int before = stopped;
     natsTimer_Stop(timer);
-    EXPECT_TRUE(wait_until([&] { return stopped > before; }));
+    EXPECT_TRUE(eventually([&] { return stopped > before; }));
   }
 
   static void fire(natsTimer* timer, void* closure) {
@@ -113,7 +107,7 @@ TEST_F(NatsTimers, FireNoEarlierThanTheirInterval) {
   const auto earliest = stats_function() != nullptr ? 30ms : 29ms;
   const auto start = Clock::now();
   Timer timer(30);
-  ASSERT_TRUE(wait_until([&] { return timer.fired >= 1; }));
+  ASSERT_TRUE(eventually([&] { return timer.fired >= 1; }));
   EXPECT_GE(timer.fired_at.load() - start, earliest);
 }
 
@@ -125,7 +119,7 @@ TEST_F(NatsTimers, FireAgainAndAgainAndCountAnIntervalFromTheEndOfTheCallbackBef
     std::this_thread::sleep_for(25ms);
     end = Clock::now();
   });
-  EXPECT_TRUE(wait_until([&] { return timer.fired >= 5; }));
+  EXPECT_TRUE(eventually([&] { return timer.fired >= 5; }));
   EXPECT_FALSE(early);
   EXPECT_EQ(timer.stopped, 0);
 }
@@ -151,7 +145,7 @@ TEST_F(NatsTimers, CallStopCbOnlyAfterARunningCallbackHasReturned) {
   natsTimer_Stop(timer.timer);  // does not wait for the callback
   EXPECT_EQ(timer.stopped, 0);
   go_on.count_down();
-  EXPECT_TRUE(wait_until([&] { return timer.stopped == 1; }));
+  EXPECT_TRUE(eventually([&] { return timer.stopped == 1; }));
   EXPECT_EQ(timer.stopped_on.load(), timer.fired_on.load());
   EXPECT_EQ(timer.fired, 1);
 }
@@ -163,7 +157,7 @@ TEST_F(NatsTimers, AreStoppedOrDestroyedInsideTheirCallback) {
       destroys ? natsTimer_Destroy(self.timer) : natsTimer_Stop(self.timer);
       EXPECT_EQ(self.stopped, 0);
     });
-    ASSERT_TRUE(wait_until([&] { return timer.stopped == 1; }));
+    ASSERT_TRUE(eventually([&] { return timer.stopped == 1; }));
     EXPECT_EQ(timer.fired, 1);
   }
 }
@@ -174,7 +168,7 @@ TEST_F(NatsTimers, TakeTheNewIntervalOfAResetInsideTheirCallback) {
     if (self.fired == 1) first = self.fired_at;
     natsTimer_Reset(self.timer, self.fired == 1 ? 50 : kNever);
   });
-  ASSERT_TRUE(wait_until([&] { return timer.fired == 2; }));
+  ASSERT_TRUE(eventually([&] { return timer.fired == 2; }));
   EXPECT_GE(timer.fired_at.load() - first, 49ms);
   EXPECT_EQ(timer.stopped, 0);
 }
@@ -184,7 +178,7 @@ TEST_F(NatsTimers, GoOnAfterAStopAndAResetInsideTheirCallback) {
     natsTimer_Stop(self.timer);
     natsTimer_Reset(self.timer, 1);
   });
-  EXPECT_TRUE(wait_until([&] { return timer.fired >= 3; }));
+  EXPECT_TRUE(eventually([&] { return timer.fired >= 3; }));
   EXPECT_EQ(timer.stopped, 0);
 }
 
@@ -200,14 +194,14 @@ TEST_F(NatsTimers, GoOnAfterAResetByAnotherThreadDuringTheirCallback) {
   natsTimer_Stop(timer.timer);
   natsTimer_Reset(timer.timer, 1);
   go_on.count_down();
-  EXPECT_TRUE(wait_until([&] { return timer.fired >= 2; }));
+  EXPECT_TRUE(eventually([&] { return timer.fired >= 2; }));
   EXPECT_EQ(timer.stopped, 0);
 }
 
 TEST_F(NatsTimers, AreMovedToEarlierByAReset) {
   Timer timer(kNever);
   for (const std::int64_t interval : {kNever / 2, std::int64_t{1}}) natsTimer_Reset(timer.timer, interval);
-  EXPECT_TRUE(wait_until([&] { return timer.fired >= 1; }));
+  EXPECT_TRUE(eventually([&] { return timer.fired >= 1; }));
   EXPECT_EQ(timer.stopped, 0);
 }
 
@@ -220,7 +214,7 @@ TEST_F(NatsTimers, AreMovedToLaterByAReset) {
     in_time = Clock::now() - start < 100ms;
     if (!in_time) continue;  // it may have fired before the reset
     Timer later(150);
-    EXPECT_TRUE(wait_until([&] { return later.fired >= 1; }));
+    EXPECT_TRUE(eventually([&] { return later.fired >= 1; }));
     EXPECT_EQ(timer.fired, 0);
     EXPECT_EQ(timer.stopped, 0);
   }
@@ -231,7 +225,7 @@ TEST_F(NatsTimers, AreStartedAgainByAReset) {
   Timer timer(kNever);
   natsTimer_Stop(timer.timer);
   natsTimer_Reset(timer.timer, 1);
-  EXPECT_TRUE(wait_until([&] { return timer.fired >= 2; }));
+  EXPECT_TRUE(eventually([&] { return timer.fired >= 2; }));
   EXPECT_EQ(timer.stopped, 1);
 }
 
@@ -247,7 +241,7 @@ TEST_F(NatsTimers, RunTheirCallbacksOnAThreadOfLibnats) {
   Timer timer(1, [&](Timer& self) {
     if (self.fired == 1) status = nats_CloseAndWait(1000);
   });
-  ASSERT_TRUE(wait_until([&] { return timer.fired >= 2; }));
+  ASSERT_TRUE(eventually([&] { return timer.fired >= 2; }));
   EXPECT_EQ(status, NATS_ILLEGAL_STATE);
 }
 
@@ -281,7 +275,7 @@ TEST_F(NatsTimers, NeverFireAfterStopCbAndCallItOnceWhileManyAreDue) {
       natsTimer_Destroy(one.timer);
     }
     Timer last(0);  // its callback follows all callbacks that have begun
-    ASSERT_TRUE(wait_until([&] { return last.fired >= 1; }));
+    ASSERT_TRUE(eventually([&] { return last.fired >= 1; }));
     for (One& one : timers) {
       ASSERT_TRUE(one.stopped == 1 || (round % 4 == 0 && one.stopped == 2)) << one.stopped;
       ASSERT_FALSE(one.fired_late);
@@ -305,7 +299,7 @@ TEST_F(NatsTimers, ObeyWhileStopsAndResetsRace) {
   other.join();
   const int fired = timer.fired;
   natsTimer_Reset(timer.timer, 1);
-  EXPECT_TRUE(wait_until([&] { return timer.fired >= fired + 2; }));
+  EXPECT_TRUE(eventually([&] { return timer.fired >= fired + 2; }));
   timer.stop_and_wait();
   const int last = timer.fired;
   std::this_thread::sleep_for(20ms);
@@ -329,91 +323,33 @@ TEST_F(NatsTimers, AreStoppedByNatsClose) {
   EXPECT_EQ(stopped, 3);
   ASSERT_EQ(nats_Open(-1), NATS_OK);
   Timer again(1);
-  EXPECT_TRUE(wait_until([&] { return again.fired >= 2; }));
+  EXPECT_TRUE(eventually([&] { return again.fired >= 2; }));
 }
 
-class NatsServer : public testing::Test {
- protected:
-  void SetUp() override {
-    if (std::system("command -v nats-server >/dev/null") != 0) GTEST_SKIP() << "nats-server is not installed";
-    server_.emplace();
-    ASSERT_EQ(nats_Open(-1), NATS_OK);
-    ASSERT_EQ(natsOptions_Create(&options_), NATS_OK);
-    natsOptions_SetURL(options_, server_->url().c_str());
-  }
-  void TearDown() override {
-    if (!server_) return;
-    natsSubscription_Destroy(subscription_);
-    natsConnection_Destroy(connection_);
-    natsOptions_Destroy(options_);
-    EXPECT_EQ(nats_CloseAndWait(20'000), NATS_OK);
-    EXPECT_EQ(stats().pending, 0);
-  }
-
-  void connect() { ASSERT_EQ(natsConnection_Connect(&connection_, options_), NATS_OK); }
-
-  std::optional<nats::Server> server_;
-  natsOptions* options_ = nullptr;
-  natsConnection* connection_ = nullptr;
-  natsSubscription* subscription_ = nullptr;
-};
-
-TEST_F(NatsServer, AnswersARequestWithATimeoutInTimeOrTheRequestTimesOut) {
-  connect();
-  natsConnection_Subscribe(
-      &subscription_, connection_, "echo",
-      [](natsConnection* connection, natsSubscription*, natsMsg* message, void*) {
-        natsConnection_PublishString(connection, natsMsg_GetReply(message), natsMsg_GetData(message));
-        natsMsg_Destroy(message);
-      },
-      nullptr);
-  natsMsg* reply = nullptr;
-  ASSERT_EQ(natsConnection_RequestString(&reply, connection_, "echo", "hello", 20'000), NATS_OK);
-  EXPECT_STREQ(natsMsg_GetData(reply), "hello");
-  natsMsg_Destroy(reply);
-  EXPECT_EQ(natsConnection_RequestString(&reply, connection_, "nobody", "hello", 20'000), NATS_NO_RESPONDERS);
-
-  natsSubscription* silent = nullptr;
-  natsConnection_SubscribeSync(&silent, connection_, "silent");
-  const auto start = Clock::now();
-  EXPECT_EQ(natsConnection_RequestString(&reply, connection_, "silent", "hello", 50), NATS_TIMEOUT);
-  EXPECT_GE(Clock::now() - start, 49ms);
-  natsSubscription_Destroy(silent);
-  if (stats_function() != nullptr) {
-    EXPECT_GE(stats().scheduled, 1) << "the connection has a timer of its pings";
-  }
-}
-
-TEST_F(NatsServer, LosesAConnectionWhosePingsAreNotAnswered) {
+// docs/examples/nats_timers has requests and subscriptions with timeouts.
+TEST(NatsServer, LosesAConnectionWhosePingsAreNotAnswered) {
+  if (std::system("command -v nats-server >/dev/null") != 0) GTEST_SKIP() << "nats-server is not installed";
   std::atomic<bool> disconnected{false};
-  natsOptions_SetPingInterval(options_, 10);
-  natsOptions_SetMaxPingsOut(options_, 2);
+  nats::Server server;
+  natsOptions* options = nullptr;
+  natsConnection* connection = nullptr;
+  ASSERT_EQ(nats_Open(-1), NATS_OK);
+  ASSERT_EQ(natsOptions_Create(&options), NATS_OK);
+  natsOptions_SetURL(options, server.url().c_str());
+  natsOptions_SetPingInterval(options, 10);
+  natsOptions_SetMaxPingsOut(options, 2);
   natsOptions_SetDisconnectedCB(
-      options_, [](natsConnection*, void* flag) { *static_cast<std::atomic<bool>*>(flag) = true; }, &disconnected);
-  natsOptions_SetAllowReconnect(options_, false);
-  connect();
+      options, [](natsConnection*, void* flag) { *static_cast<std::atomic<bool>*>(flag) = true; }, &disconnected);
+  natsOptions_SetAllowReconnect(options, false);
+  ASSERT_EQ(natsConnection_Connect(&connection, options), NATS_OK);
   std::this_thread::sleep_for(20ms);
-  server_->pause();
-  EXPECT_TRUE(wait_until([&] { return disconnected.load(); }));
-  server_->resume();
-}
-
-TEST_F(NatsServer, TellsASubscriptionWithATimeoutThatNoMessageHasCome) {
-  std::atomic<int> none{0};
-  natsOptions_UseGlobalMessageDelivery(options_, true);
-  connect();
-  ASSERT_EQ(natsConnection_SubscribeTimeout(
-                &subscription_, connection_, "quiet", 50,
-                [](natsConnection*, natsSubscription*, natsMsg* message, void* count) {
-                  if (message == nullptr) ++*static_cast<std::atomic<int>*>(count);
-                  natsMsg_Destroy(message);
-                },
-                &none),
-            NATS_OK);
-  EXPECT_TRUE(wait_until([&] { return none >= 3; }));
-  if (stats_function() != nullptr) {
-    EXPECT_GE(stats().expired, 3);
-  }
+  server.pause();
+  EXPECT_TRUE(eventually([&] { return disconnected.load(); }));
+  server.resume();
+  natsConnection_Destroy(connection);
+  natsOptions_Destroy(options);
+  EXPECT_EQ(nats_CloseAndWait(20'000), NATS_OK);
+  EXPECT_EQ(stats().pending, 0);
 }
 
 }  // namespace

@@ -5,10 +5,7 @@
 #include <grpc/grpc.h>
 
 #include <deque>
-#include <random>
-#include <set>
 
-#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/test_support.h"
 
 namespace engine {
@@ -371,7 +368,7 @@ void hunt(WheelEventEngine& engine, hwt::Timer& timer) {
   EXPECT_EQ(fates.ran + cancelled, kThreads * kEach);
   EXPECT_GT(fates.ran, 0);
   EXPECT_GT(cancelled, 0);
-  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
+  EXPECT_TRUE(none_pending(timer));
   ::testing::Test::RecordProperty("ran", fates.ran);
 }
 

@@ -53,26 +53,6 @@ TEST(ForkedKeyedTimer, DoesNotWaitForAnOnExpireOfTheParent) {
   hold.let_go();
 }
 
-TEST(ForkedKeyedTimer, AChildMayHaveItsOwn) {
-  // No thread: the child allocates, and AddressSanitizer's allocator keeps the locks of the parent's other threads.
-  ManualTimer timer;
-  Keyed keyed(timer, [](const int&, std::string&) {});
-  (void)keyed.set(1, "", kFar);
-  EXPECT_EQ(status_of_child([] {
-              ManualTimer own;
-              int expired = 0;
-              {
-                Keyed its(own, [&](const int&, std::string&) { ++expired; });
-                (void)its.set(1, "", 1ms);
-                own.advance(1ms);
-                (void)its.set(2, "", 1ms);
-              }
-              return expired == 1 && own.pending_timeouts() == 0 ? 0 : 1;
-            }),
-            0);
-  EXPECT_EQ(keyed.stop().size(), 1U) << "the parent's is untouched";
-}
-
 }  // namespace
 }  // namespace hwt
 

@@ -147,101 +147,6 @@ TEST_F(KeyedRaces, StopAgainstEverything) {
   EXPECT_GT(fates_.refused, 0);
 }
 
-TEST_F(KeyedRaces, DestructionAgainstExpiry) {
-  std::int64_t left = 0;
-  std::minstd_rand random(1);
-  for (const Deadline end(kHunt); !end.passed();) {
-    const std::int64_t before = fates_.dropped;
-    for (int i = 0; i < 300; ++i) set(i, (random() % 2000) * 1us);
-    std::this_thread::sleep_for((random() % 2000) * 1us);
-    destroy();
-    left += fates_.dropped - before;  // no on_expire runs any more: this is all
-    EXPECT_EQ(fates_.made, fates_.expired + fates_.dropped);
-    keyed_ = new Keyed(timer_, [](const int&, Value& value) { value.end(&Fates::expired); });
-  }
-  destroy();
-  expect_one_fate_each(left);
-  EXPECT_GT(fates_.expired, 0);
-  EXPECT_GT(left, 0);
-}
-
-TEST_F(KeyedRaces, TheTimerIsStoppedMeanwhile) {
-  std::vector<Timeout> unprocessed;
-  run_together(kThreads, [&](int thread) {
-    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
-    for (int i = 0; i < 20'000; ++i) {
-      const int key = static_cast<int>(random() % 2000);
-      if (i % 4 == 0) {
-        const KeyedResult moved = keyed_->move(key, (random() % 5000) * 1us);
-        EXPECT_TRUE(moved == KeyedResult::Moved || moved == KeyedResult::NotFound || moved == KeyedResult::Stopped);
-      } else {
-        set(key, (random() % 5000) * 1us);
-      }
-      if (thread == 0 && i == 10'000) unprocessed = timer_.stop();
-    }
-  });
-  EXPECT_GT(fates_.refused, 0);
-  const auto size = static_cast<std::int64_t>(keyed_->size());
-  take(keyed_->drain());
-  EXPECT_GE(fates_.taken, size) << "drain() returns the values that a stopped timer leaves";
-  for (Timeout& timeout : unprocessed) timeout.task().run(timeout);
-  destroy();
-  expect_one_fate_each();
-}
-
-// Heartbeats: a value that move() has saved does not expire before its new deadline.
-TEST(KeyedHeartbeats, TouchAgainstExpiry) {
-  constexpr int kKeys = 64;
-  constexpr auto kIdle = 3ms;
-  // Each set() of a key begins a life of it, with the life's number as the value.
-  struct Connection {
-    std::atomic<int> life = 0;
-    std::atomic<steady_clock::rep> moved = 0;  // just before the latest set() or successful move() of this life
-    std::atomic<int> expired_life = 0;
-  };
-  std::array<Connection, kKeys> connections;
-  std::atomic<int> early = 0;
-  std::atomic<std::int64_t> saved = 0;
-  std::atomic<std::int64_t> lives = 0;
-  std::atomic<std::int64_t> expired = 0;
-  const auto check = [&early, kIdle](steady_clock::rep moved) {
-    if (steady_clock::now().time_since_epoch().count() - moved < nanoseconds(kIdle).count()) ++early;
-  };
-  HashedWheelTimer timer(1ms, 64);
-  KeyedTimer<int, int> keyed(timer, [&](const int& key, int& life) {
-    Connection& it = connections[static_cast<std::size_t>(key)];
-    const auto moved = it.moved.load();
-    if (it.life == life) check(moved);  // else the next life has begun meanwhile, and `moved` may be of that one
-    it.expired_life = life;
-    ++expired;
-  });
-  run_together(kThreads, [&](int thread) {
-    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
-    for (const Deadline end(kHunt); !end.passed();) {
-      for (int key = thread; key < kKeys; key += kThreads) {  // a thread has keys of its own
-        Connection& it = connections[static_cast<std::size_t>(key)];
-        const auto now = steady_clock::now().time_since_epoch().count();
-        if (keyed.move(key, kIdle) == KeyedResult::Moved) {
-          it.moved = now;
-          ++saved;
-          if (it.expired_life == it.life) check(now);
-        } else {
-          const int life = ++it.life;
-          it.moved = now;
-          EXPECT_EQ(keyed.set(key, life, kIdle), KeyedResult::Added);
-          ++lives;
-        }
-      }
-      std::this_thread::sleep_for(kIdle - 1ms + (random() % 2500) * 1us);  // about when they expire
-    }
-  });
-  EXPECT_TRUE(eventually([&] { return expired == lives; }));
-  EXPECT_EQ(keyed.size(), 0u);
-  EXPECT_EQ(early, 0);
-  EXPECT_GT(saved, 0);
-  EXPECT_GT(expired, 0);
-}
-
 // Everything at once, from many threads and from inside on_expire.
 TEST_F(KeyedRaces, EverythingAtOnce) {
   std::atomic<bool> over = false;
@@ -267,7 +172,7 @@ TEST_F(KeyedRaces, EverythingAtOnce) {
   expect_one_fate_each();
   for (const std::int64_t count : {fates_.expired.load(), fates_.taken.load(), replaced_.load()}) EXPECT_GT(count, 0);
   // The worker may have claimed the timeout of a value that is gone, and be about to count it.
-  EXPECT_TRUE(eventually([&] { return timer_.pending_timeouts() == 0; }));
+  EXPECT_TRUE(none_pending(timer_));
 }
 
 }  // namespace

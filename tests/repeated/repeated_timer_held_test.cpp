@@ -39,7 +39,7 @@ class RepeatedTimerHeld : public ::testing::Test {
 // The timeout expires before start() gets its handle.
 TEST_F(RepeatedTimerHeld, ExpiriesAndQueriesDoNotWaitForTheThreadThatHasArmed) {
   hold_in(HeldTimer::At::Exit, [](RepeatedTimer& repeated) { repeated.start(); });
-  EXPECT_TRUE(eventually([&] { return timer_.pending_timeouts() == 0; })) << "it has expired";
+  EXPECT_TRUE(none_pending(timer_)) << "it has expired";
   expect_others_run(timer_);
   EXPECT_EQ(triggers_, 0);
   EXPECT_TRUE(repeated_.running());
@@ -115,7 +115,7 @@ TEST_F(RepeatedTimerHeld, AStartDuringAHookReturnsAndTheRefusalReachesTheThreadO
 // The later call decides.
 TEST_F(RepeatedTimerHeld, AStopTakesEffectAfterTheHeldStart) {
   hold_in(HeldTimer::At::Exit, [](RepeatedTimer& repeated) { repeated.start(); });
-  EXPECT_TRUE(eventually([&] { return timer_.pending_timeouts() == 0; }));
+  EXPECT_TRUE(none_pending(timer_));
   std::jthread stopping([&] { repeated_.stop(); });
   release();
   stopping.join();
@@ -125,7 +125,7 @@ TEST_F(RepeatedTimerHeld, AStopTakesEffectAfterTheHeldStart) {
   timer_.new_timeout([&] { later.count_down(); }, 10ms);
   EXPECT_TRUE(later.wait());
   EXPECT_LE(triggers_, triggers + 1) << "one may have been running";
-  EXPECT_TRUE(eventually([&] { return timer_.pending_timeouts() == 0; }));
+  EXPECT_TRUE(none_pending(timer_));
 }
 
 // A thread of the executor is held when it arms again after a trigger. The timeout expires on another thread.
@@ -138,14 +138,14 @@ TEST(RepeatedTimerHeldInExecutor, AnExpiryDoesNotWaitForTheTriggerThatHasArmedIt
                          }});
   repeated.start();
   ASSERT_TRUE(timer.wait_until_held());
-  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
+  EXPECT_TRUE(none_pending(timer));
   expect_others_run(timer);
   EXPECT_TRUE(repeated.running());
   EXPECT_EQ(triggers, 1);
   timer.go_on();
   EXPECT_TRUE(eventually([&] { return triggers > 2; }));
   repeated.stop();
-  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
+  EXPECT_TRUE(none_pending(timer));
 }
 
 // --- The conductor, whose races are in tests/models/conducting_model.cpp ------------------------------------------

@@ -75,11 +75,6 @@ void random_call(RepeatedTimer& timer, std::minstd_rand& random) {
   }
 }
 
-/// A claimed timeout counts as pending for a moment more.
-bool none_pending(const Timer& timer) {
-  return eventually([&] { return timer.pending_timeouts() == 0; });
-}
-
 /// Lets triggers come between the calls.
 void pause_now_and_then(std::minstd_rand& random) {
   if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
@@ -161,34 +156,6 @@ TEST(RepeatedTimerRaces, DestroyFromEverywhereRunsOnDestroyOnce) {
   }
 }
 
-/// The objects of the hooks are destroyed after the destructor, which another thread or a trigger calls. A sanitizer
-/// would report a hook that comes later.
-TEST(RepeatedTimerRaces, NoHookAfterTheDestructor) {
-  HashedWheelTimer wheel(1ms, 64);
-  std::minstd_rand random(1);
-  int triggers = 0;
-  for (const Deadline end(kHunt); !end.passed();) {
-    const bool in_trigger = random() % 2 == 0;
-    auto watch = std::make_unique<Watch>();
-    std::unique_ptr<RepeatedTimer> timer;
-    timer = std::make_unique<RepeatedTimer>("gone", 1ms, wheel, watch->hooks([&] {
-      if (in_trigger) timer.reset();
-    }));
-    timer->start();
-    if (in_trigger) {
-      EXPECT_TRUE(eventually([&] { return watch->destroyed() == 1; }));
-      EXPECT_TRUE(ran_in_task(wheel, [] {})) << "the worker has left the trigger";
-    } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(random() % 2500));
-      timer.reset();
-    }
-    EXPECT_EQ(watch->destroyed(), 1);
-    triggers += watch->triggers();
-  }
-  EXPECT_GT(triggers, 0);
-  EXPECT_TRUE(none_pending(wheel));
-}
-
 TEST(RepeatedTimerRaces, AnArmedTimeoutKeepsItsPlaceAtTheLimit) {
   HashedWheelTimer wheel({.tick_duration = 1ms, .max_pending_timeouts = 1});
   RepeatedTimer timer("place", kFar, wheel, {.on_trigger = [] {}});
@@ -200,39 +167,6 @@ TEST(RepeatedTimerRaces, AnArmedTimeoutKeepsItsPlaceAtTheLimit) {
     EXPECT_NO_THROW(i % 16 == 0 ? timer.reset(kFar - i * 1ms) : i % 2 == 0 ? timer.reset() : timer.restart());
   }
   EXPECT_TRUE(timer.running());
-}
-
-TEST(RepeatedTimerRaces, CallsWhileTheTimerIsStopped) {
-  for (const Deadline end(kHunt); !end.passed();) {
-    Watch watch;
-    ErrorLog errors;
-    {
-      HashedWheelTimer wheel({.tick_duration = 1ms, .on_task_error = errors.handler()});
-      RepeatedTimer timer("orphan", 1ms, wheel, watch.hooks());
-      timer.start();
-      std::atomic<bool> stopped = false;
-      std::thread calling([&] {
-        std::minstd_rand random(3);
-        while (!stopped) {
-          try {
-            random_call(timer, random);
-          } catch (const IllegalState&) {
-            EXPECT_FALSE(timer.running());
-          }
-          pause_now_and_then(random);
-        }
-      });
-      std::this_thread::sleep_for(5ms);
-      wheel.stop();
-      stopped = true;
-      calling.join();
-      EXPECT_FALSE(timer.running());
-      EXPECT_THROW(timer.restart(), IllegalState);
-      EXPECT_EQ(wheel.pending_timeouts(), 0);
-    }
-    EXPECT_EQ(watch.destroyed(), 1);
-    EXPECT_LE(errors.errors().size(), 1U) << "the one trigger that could not arm again";
-  }
 }
 
 }  // namespace

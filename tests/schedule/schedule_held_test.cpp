@@ -24,9 +24,6 @@ class ScheduleHeld : public ::testing::Test {
     timer_.go_on();
     scheduling_.join();
   }
-  bool nothing_pending() {
-    return eventually([&] { return timer_.pending_timeouts() == 0; });
-  }
 
   std::atomic<int> runs_ = 0;
   HeldTimer timer_;
@@ -40,14 +37,14 @@ TEST_F(ScheduleHeld, RunsDoNotWaitForTheThreadThatSchedules) {
   EXPECT_FALSE(task_->done());
   EXPECT_TRUE(eventually([&] { return task_->next() != std::nullopt; })) << "between two runs it knows the next";
   task_->cancel();
-  EXPECT_TRUE(nothing_pending()) << "cancel() cancelled another timeout";
+  EXPECT_TRUE(none_pending(timer_)) << "cancel() cancelled another timeout";
 }
 
 TEST_F(ScheduleHeld, AThreadThatStoresTheFirstTimeoutLateKeepsTheLaterOne) {
   hold(Schedule::fixed_delay(0s, kFar));
   go_on_after(1);  // the second wait has begun
   EXPECT_TRUE(task_->cancel());
-  EXPECT_TRUE(nothing_pending()) << "cancel() cancelled the first timeout";
+  EXPECT_TRUE(none_pending(timer_)) << "cancel() cancelled the first timeout";
 }
 
 TEST_F(ScheduleHeld, ASingleRunMayEndBeforeScheduleReturns) {
@@ -58,54 +55,32 @@ TEST_F(ScheduleHeld, ASingleRunMayEndBeforeScheduleReturns) {
   EXPECT_EQ(task_->runs(), 1U);
 }
 
-/// A thread of the executor is held at the end of the first run, in new_timeout().
-class ScheduleHeldInExecutor : public ::testing::Test {
- protected:
-  void hold(HeldTimer::At at) {
-    task_ = schedule(timer_, Schedule::fixed_rate(0s, 1ms), [this, at] {
-      EXPECT_EQ(++inside_, 1) << "runs overlap";
-      if (++runs_ == 1) timer_.hold_next(at);
-      --inside_;
-    });
-    ASSERT_TRUE(timer_.wait_until_held());
-  }
-  bool nothing_pending() {
-    return eventually([&] { return timer_.pending_timeouts() == 0; });
-  }
+// A thread of the executor is held at the end of the first run, in new_timeout().
 
-  std::atomic<int> runs_ = 0;
-  std::atomic<int> inside_ = 0;
-  ThreadPerJob threads_;
-  HeldTimer timer_{{.tick_duration = 1ms, .executor = threads_.executor()}};
-  std::shared_ptr<ScheduledTask> task_;
-};
-
-TEST_F(ScheduleHeldInExecutor, AnExpiryLeavesTheRunToTheThreadThatArms) {
-  hold(HeldTimer::At::Exit);
-  EXPECT_TRUE(nothing_pending()) << "it has expired";
-  expect_others_run(timer_);
-  EXPECT_EQ(runs_, 1);
-  EXPECT_EQ(task_->runs(), 1U);
-  EXPECT_FALSE(task_->done());
-  task_->next();
-  timer_.go_on();
-  EXPECT_TRUE(eventually([&] { return runs_ > 3; }));
-  task_->cancel();
-  EXPECT_TRUE(nothing_pending());
+TEST(ScheduleHeldInExecutor, AnExpiryLeavesTheRunToTheThreadThatArms) {
+  std::atomic<int> runs = 0;
+  std::atomic<int> inside = 0;
+  ThreadPerJob threads;
+  HeldTimer timer{{.tick_duration = 1ms, .executor = threads.executor()}};
+  const auto task = schedule(timer, Schedule::fixed_rate(0s, 1ms), [&] {
+    EXPECT_EQ(++inside, 1) << "runs overlap";
+    if (++runs == 1) timer.hold_next(HeldTimer::At::Exit);
+    --inside;
+  });
+  ASSERT_TRUE(timer.wait_until_held());
+  EXPECT_TRUE(none_pending(timer)) << "it has expired";
+  expect_others_run(timer);
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(task->runs(), 1U);
+  EXPECT_FALSE(task->done());
+  task->next();
+  timer.go_on();
+  EXPECT_TRUE(eventually([&] { return runs > 3; }));
+  task->cancel();
+  EXPECT_TRUE(none_pending(timer));
 }
 
-TEST_F(ScheduleHeldInExecutor, OtherSchedulesOfTheTimerGoOn) {
-  hold(HeldTimer::At::Entry);
-  const auto other = schedule(timer_, Schedule::fixed_rate(0s, 1ms), [] {});
-  EXPECT_TRUE(eventually([&] { return other->runs() > 3; }));
-  timer_.go_on();
-  EXPECT_TRUE(eventually([&] { return runs_ > 3; }));
-  other->cancel();
-  task_->cancel();
-  EXPECT_TRUE(nothing_pending());
-}
-
-TEST_F(ScheduleHeldInExecutor, CancelDoesNotWaitAndNothingIsLeftBehind) {
+TEST(ScheduleHeldInExecutor, CancelDoesNotWaitAndNothingIsLeftBehind) {
   for (const auto at : {HeldTimer::At::Entry, HeldTimer::At::Exit}) {
     SCOPED_TRACE(static_cast<int>(at));
     const auto token = std::make_shared<int>();
@@ -116,17 +91,19 @@ TEST_F(ScheduleHeldInExecutor, CancelDoesNotWaitAndNothingIsLeftBehind) {
       if (++runs == 1) timer.hold_next(at);
     });
     ASSERT_TRUE(timer.wait_until_held());
+    expect_others_run(timer);
     EXPECT_TRUE(task->cancel()) << "no run is under way";
     EXPECT_TRUE(task->done());
     timer.go_on();
     EXPECT_TRUE(eventually([&] { return token.use_count() == 1; })) << "the held thread destroys the job";
-    EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
+    EXPECT_TRUE(none_pending(timer));
     EXPECT_EQ(runs, 1);
   }
 }
 
-TEST_F(ScheduleHeldInExecutor, TheDestructorOfTheTimerWaitsForTheThreadThatArms) {
-  auto timer = std::make_unique<HeldTimer>(Options{.tick_duration = 1ms, .executor = threads_.executor()});
+TEST(ScheduleHeldInExecutor, TheDestructorOfTheTimerWaitsForTheThreadThatArms) {
+  ThreadPerJob threads;
+  auto timer = std::make_unique<HeldTimer>(Options{.tick_duration = 1ms, .executor = threads.executor()});
   HeldTimer& held = *timer;
   const Timeout far = held.new_timeout([] {}, kFar);
   const auto task = schedule(held, Schedule::fixed_delay(0s, kFar), [&] { held.hold_next(HeldTimer::At::Entry); });

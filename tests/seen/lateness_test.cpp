@@ -1,24 +1,14 @@
 // The promises of lateness(): with exact numbers on an engine to which the test tells the time, and on real timers.
 
-#include <gtest/gtest.h>
-
 #if !defined(_WIN32)
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 #endif
 
-#include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <limits>
-#include <thread>
-
-#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/internal/core/counters.h"
 #include "perf/micro/threadless_timer.h"
 #include "tests/support/any_timer.h"
-#include "tests/support/build_kind.h"
 
 namespace hwt {
 namespace {

@@ -2,17 +2,9 @@
 
 #include "hashed_wheel_timer/prometheus.h"
 
-#include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 
-#include <chrono>
-#include <limits>
 #include <map>
-#include <memory>
-#include <set>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "tests/support/any_timer.h"
 

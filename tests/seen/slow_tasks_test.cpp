@@ -1,21 +1,5 @@
 // What TimerStats::running_for, slow_tasks, busy, in_tasks and Options::slow_task promise.
 
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <mutex>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
-#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "tests/support/any_timer.h"
 
 namespace hwt {
@@ -82,24 +66,31 @@ template <class T>
 class RunningFor : public ::testing::Test {};
 TYPED_TEST_SUITE(RunningFor, ThreadedTimers);
 
-TYPED_TEST(SlowTasks, AreCountedAndReportedOnTheWorkerAfterTheyRan) {
-  std::atomic<std::thread::id> worker{};
-  std::size_t reported_before = 1;
-  TypeParam timer{this->options_};
-  Timeout slow = timer.new_timeout(
-      [&] {
-        worker = std::this_thread::get_id();
-        this->slow();
-        reported_before = this->reports_.size();
-      },
-      0ns);
-  ASSERT_TRUE(this->is_reported());
-  EXPECT_EQ(reported_before, 0U);
-  const Reports::Report report = this->reports_.all()[0];
-  EXPECT_EQ(report.timeout, slow);
-  EXPECT_GT(report.ran, 10ms);
-  EXPECT_EQ(report.thread, worker.load());
-  EXPECT_EQ(timer.stats().slow_tasks, 1);
+TYPED_TEST(SlowTasks, AreCountedAndReportedOnTheWorkerAfterTheyRanAlsoIfAnExecutorRefusesThem) {
+  std::size_t reported = 0;
+  const std::function<void(std::function<void()>)> refusing = [](const std::function<void()>&) {
+    throw std::runtime_error("full");
+  };
+  for (const auto& executor : {std::function<void(std::function<void()>)>(), refusing}) {
+    std::atomic<std::thread::id> worker{};
+    std::size_t reported_before = reported + 1;
+    this->options_.executor = executor;
+    TypeParam timer{this->options_};
+    Timeout slow = timer.new_timeout(
+        [&] {
+          worker = std::this_thread::get_id();
+          this->slow();
+          reported_before = this->reports_.size();
+        },
+        0ns);
+    ASSERT_TRUE(this->is_reported(reported + 1));
+    EXPECT_EQ(reported_before, reported);
+    const Reports::Report report = this->reports_.all()[reported++];
+    EXPECT_EQ(report.timeout, slow);
+    EXPECT_GT(report.ran, 10ms);
+    EXPECT_EQ(report.thread, worker.load());
+    EXPECT_EQ(timer.stats().slow_tasks, 1);
+  }
 }
 
 TYPED_TEST(SlowTasks, AreReportedAlsoIfTheirEndIsSlowOrTheyMoveTheirHandleAwayOrAreSharedAndThrow) {
@@ -216,15 +207,6 @@ TYPED_TEST(SlowTasks, InAnExecutorAreNotCounted) {
     EXPECT_EQ(this->reports_.size(), 0U);
     EXPECT_EQ(timer.stats().slow_tasks, 0);
   }
-}
-
-TYPED_TEST(SlowTasks, ATaskThatTheExecutorRefusesRunsOnTheWorkerAndCounts) {
-  this->options_.executor = [](const std::function<void()>&) { throw std::runtime_error("full"); };
-  TypeParam timer{this->options_};
-  Timeout refused = timer.new_timeout(this->slow, 0ns);
-  ASSERT_TRUE(this->is_reported());
-  EXPECT_EQ(this->reports_.all()[0].timeout, refused);
-  EXPECT_EQ(timer.stats().slow_tasks, 1);
 }
 
 TYPED_TEST(SlowTasks, AnExceptionOfTheHandlerGoesToOnTaskErrorWithItsTimeout) {
@@ -362,26 +344,20 @@ TYPED_TEST(RunningFor, CountsFromTheBeginningOfTheTickOrOfTheTaskWhileSlowTasksA
   }
 }
 
-TYPED_TEST(RunningFor, ATaskInAnExecutorDoesNotKeepTheWorker) {
+TYPED_TEST(RunningFor, AnExecutorThatBlocksShowsButNotATaskInIt) {
+  Latch released;
   Hold hold;
   ThreadPerJob elsewhere;
-  TypeParam timer{{.tick_duration = 1ms, .executor = elsewhere.executor()}};
+  TypeParam timer{{.tick_duration = 1ms, .executor = [&](std::function<void()> job) {
+                     EXPECT_TRUE(released.wait());
+                     elsewhere.executor()(std::move(job));
+                   }}};
   timer.new_timeout([&] { hold(); }, 0ns);
+  EXPECT_TRUE(eventually([&] { return timer.stats().running_for > 10ms; }));
+  released.count_down();
   ASSERT_TRUE(hold.wait_until_entered());
   EXPECT_TRUE(eventually([&] { return timer.stats().running_for == 0ns; }));
   hold.let_go();
-}
-
-TYPED_TEST(RunningFor, AnExecutorThatBlocksShows) {
-  Latch released;
-  TypeParam timer{{.tick_duration = 1ms, .executor = [&](const std::function<void()>& job) {
-                     EXPECT_TRUE(released.wait());
-                     job();
-                   }}};
-  timer.new_timeout([] {}, 0ns);
-  EXPECT_TRUE(eventually([&] { return timer.stats().running_for > 10ms; }));
-  released.count_down();
-  EXPECT_TRUE(eventually([&] { return timer.stats().running_for == 0ns; }));
 }
 
 // --- busy and in_tasks ---

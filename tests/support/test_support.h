@@ -36,6 +36,7 @@
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/build_kind.h"
+#include "tests/support/eventually.h"
 #include "tests/support/timeouts.h"
 
 namespace hwt::test {
@@ -43,8 +44,6 @@ namespace hwt::test {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-/// The time limit for an expected event. If it passes, the test fails.
-inline constexpr std::chrono::milliseconds kGenerous = 60s;
 /// A delay that is longer than any test.
 inline constexpr std::chrono::hours kFar{1};
 /// By how much the clock by which a delay is measured may be ahead of steady_clock; see Options::exact_clock.
@@ -102,15 +101,9 @@ class Barrier {
   int phase_ = 0;
 };
 
-/// Polls until `condition` holds. For conditions without an event. Returns false after `limit`.
-template <class Condition>
-[[nodiscard]] bool eventually(Condition condition, std::chrono::milliseconds limit = kGenerous) {
-  const auto end = steady_clock::now() + limit;
-  while (!condition()) {
-    if (steady_clock::now() >= end) return false;
-    std::this_thread::sleep_for(200us);
-  }
-  return true;
+/// Waits until no timeout is pending. A claimed one counts as pending for a moment more.
+[[nodiscard]] inline bool none_pending(const Timer& timer) {
+  return eventually([&] { return timer.pending_timeouts() == 0; });
 }
 
 /// Runs f() or f(Timeout&) in a task that is due now, and waits for it. Returns false if the task did not run.
