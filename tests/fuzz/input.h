@@ -15,6 +15,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +67,14 @@ class Input {
   const std::uint8_t* end_;
   const bool patient_;
 };
+
+/// Returns the bytes of a patient input: random ones, which the seed decides.
+inline std::vector<std::uint8_t> random_bytes(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::uint8_t> bytes(1'000 + random() % 20'000);
+  for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+  return bytes;
+}
 
 /// Ends the program unless the promise is kept. The sanitizer's report, or a debugger, shows the callers.
 inline void require(bool kept, const char* promise) {
