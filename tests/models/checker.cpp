@@ -846,7 +846,7 @@ Outcome run(Fences kind, unsigned long long schedules, Outcome& shared, unsigned
   return shared;
 }
 
-/// One order of an operation, which may be in the program more than once; or several orders at once.
+/// One order of an operation, which may be in the program more than once.
 struct Weakening {
   struct Change {
     Place* place;
@@ -943,16 +943,6 @@ std::vector<Weakening> weakenings() {
   return list;
 }
 
-/// The weakenings that are joined by " + " in this name, as one.
-Weakening joined(const std::vector<Weakening>& list, const std::string& name) {
-  Weakening all{name, {}};
-  for (const Weakening& each : list) {
-    if ((" + " + name + " + ").find(" + " + each.name + " + ") == std::string::npos) continue;
-    all.changes.insert(all.changes.end(), each.changes.begin(), each.changes.end());
-  }
-  return all;
-}
-
 /// More schedules for a weakened order, because few of them show the fault.
 constexpr unsigned kMore = 2;
 
@@ -1034,15 +1024,10 @@ int check(const Plan& its_plan, int argc, char** argv) {
   places = &own;
   std::vector<Weakening> list = weakenings();
   if (argc > 2) {
-    std::vector<Weakening> together;
-    for (int i = 2; i != argc; ++i) {
-      if (std::strstr(argv[i], " + ") != nullptr) together.push_back(joined(list, argv[i]));
-    }
     const auto asked = [&](const Weakening& weakening) {
       return std::find(argv + 2, argv + argc, weakening.name) != argv + argc;
     };
     list.erase(std::remove_if(list.begin(), list.end(), [&](const auto& each) { return !asked(each); }), list.end());
-    list.insert(list.end(), together.begin(), together.end());
   }
   if (std::strcmp(argv[1], "--orders") == 0) return weaken(list, shared) ? 0 : 1;
   for (const Weakening& each : list) std::printf("%s\n", each.name.c_str());
