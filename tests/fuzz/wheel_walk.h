@@ -130,14 +130,13 @@ class WheelWalk {
     const Tick due = next(model_.kFirstNever - 1);
     const Tick tick = input_.one_in(4) ? std::min(due, sum(model_.floor(), input_.up_to(300))) : due;
     if (tick < model_.floor()) return;
-    const bool takes_all =
-        tick >= kNever - 2 || !input_.one_in(2);  // after the last ones there is nothing to put off to
+    const bool takes_all = !input_.one_in(2);
     const auto answer = [&](const Item& item) {
       if (!takes_all && input_.one_in(8)) return Verdict::stop();
       if (item.due > tick && input_.one_in(4)) return Verdict::later(sum(item.due, input_.up_to(200)));
       if (item.due == tick && !takes_all && input_.one_in(4)) {
         if (input_.patient() && input_.one_in(4)) return Verdict::later(model_.wheel().put_off(tick));
-        return Verdict::later(std::max(sum(tick, 1), any_tick()));
+        return Verdict::later(any_tick());  // or at the next tick, if that one has passed
       }
       return model_.usual(item);
     };

@@ -7,7 +7,6 @@ usage: orders.py ROOT                     compares the table with the sources.
        orders.py ROOT --table             puts the rows into the order of the sources; adds new ones, with "?".
        orders.py ROOT --renew PROGRAM...  weakens the orders without a model, in each program; writes the table.
        orders.py ROOT --check PROGRAM...  has each model weaken the orders that it notices by the table.
-       orders.py ROOT --list              prints each way to weaken an order, with its text in the table.
 """
 
 import os
@@ -383,9 +382,6 @@ def main(root, action=None, *programs):
         renew(root, uses, programs)
     elif action == "--check":
         return not check(root, known_keys(uses), programs)
-    elif action == "--list":
-        for key, text in said_by(read_page(root), uses)[0].items():
-            print(key, "::", text)
     else:
         wrong = compare(root, uses)
         print("\n".join(wrong) or f"{len(known_keys(uses))} ways to weaken an order, each with a model or a reason")
