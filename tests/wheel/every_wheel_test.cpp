@@ -27,14 +27,6 @@ using AllWheels = ::testing::Types<Checked<HashedWheel>, Checked<HierarchicalWhe
 template <Wheel W>
 class EveryWheel : public ::testing::Test {
  protected:
-  /// A wheel may name an earlier tick, at which items only move; the hashed one does not.
-  void expect_next_due(Tick due) {
-    EXPECT_LE(model_.next_due(), due);
-    if (model_.kHashed) {
-      EXPECT_EQ(model_.next_due(), due);
-    }
-  }
-
   /// Walks all ticks up to `last` and returns the items that were due in the last one, in order. Nothing may be due
   /// before.
   std::vector<Item*> expire(Tick last) {
@@ -80,67 +72,6 @@ TEST(Walk, AgreesWithAModelWhereverTheTicksLie) {
   }
   EXPECT_GT(all.expired, 150'000u) << "too few items have expired";
   EXPECT_GT(all.stops, 3'000u) << "too few walks were stopped";
-}
-
-/// A wheel may leave out the latest tick, which never comes.
-TYPED_TEST(EveryWheel, TheLatestTickThatComesIsDueSomeDay) {
-  const Tick last = this->model_.kFirstNever - 1;
-  Item& item = this->model_.insert(last);
-  this->expect_next_due(last);
-  EXPECT_EQ(this->expire(last), std::vector<Item*>{&item});
-}
-
-TYPED_TEST(EveryWheel, PutOffForEverIsDueInTheLatestTickOrNever) {
-  Item& first = this->model_.insert(6);  // in the bucket of the latest tick
-  this->model_.insert(6);
-  const Tick put_off = this->model_.wheel().put_off(6);
-  this->model_.expire(6, [&](const Item& item) { return Verdict::later(&item == &first ? kNever : put_off); });
-  EXPECT_EQ(this->model_.next_due(), this->model_.kHashed ? kNever - 1 : kNever);
-  this->model_.clear();
-}
-
-/// In the last revolution a bucket has no later tick of its own. An item whose timeout is cancelled cannot be put off
-/// by whole revolutions there.
-TYPED_TEST(EveryWheel, AnItemThatCannotBePutOffIsVisitedAtTheNextTick) {
-  const Tick last = this->model_.kHashed ? kNever - 1 : kNever - 3;
-  const Tick tick = last - 3;
-  Item& stays = this->model_.insert(tick);
-  Item& taken = this->model_.insert(tick);
-  const auto visit = [&](Tick present) {
-    int visits = 0;
-    this->model_.expire(present, [&](const Item& item) {
-      if (++visits > 10) return Verdict::stop();  // instead of a test without end
-      return &item == &stays ? Verdict::later(present) : Verdict::taken();
-    });
-    return visits;
-  };
-  ASSERT_TRUE(this->expire(tick - 1).empty());
-  ASSERT_EQ(this->model_.next_due(), tick);
-  EXPECT_EQ(visit(tick), 2);
-  EXPECT_EQ(taken.came_at, tick);
-  for (Tick present = tick + 1; present <= last; ++present) {
-    ASSERT_EQ(this->model_.next_due(), present);
-    EXPECT_EQ(visit(present), 1);
-  }
-  if (this->model_.kHashed) {  // the latest tick has no next one
-    EXPECT_EQ(this->model_.next_due(), last);
-    EXPECT_EQ(visit(last), 1);
-  }
-  this->model_.remove(stays);
-}
-
-/// The visitor's answer for a timeout that never expires.
-TYPED_TEST(EveryWheel, PutOffForEverInTheLatestTickIsVisitedOnceInEachCall) {
-  if (!this->model_.kHashed) return;  // it leaves that tick out
-  this->model_.insert(kNever);
-  ASSERT_TRUE(this->expire(kNever - 2).empty());
-  for (int call = 0; call < 3; ++call) {
-    int visits = 0;
-    this->model_.expire(kNever - 1,
-                        [&](const Item&) { return ++visits > 10 ? Verdict::stop() : Verdict::later(kNever); });
-    EXPECT_EQ(visits, 1);
-    EXPECT_EQ(this->model_.next_due(), kNever - 1);
-  }
 }
 
 /// Cancelled items do not occupy their bucket until its tick.
