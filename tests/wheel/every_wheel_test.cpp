@@ -74,6 +74,15 @@ TEST(Walk, AgreesWithAModelWhereverTheTicksLie) {
   EXPECT_GT(all.stops, 3'000u) << "too few walks were stopped";
 }
 
+TYPED_TEST(EveryWheel, PutOffForEverIsDueInTheLatestTickOrNever) {
+  Item& first = this->model_.insert(6);  // in the bucket of the latest tick
+  this->model_.insert(6);
+  const Tick put_off = this->model_.wheel().put_off(6);
+  this->model_.expire(6, [&](const Item& item) { return Verdict::later(&item == &first ? kNever : put_off); });
+  EXPECT_EQ(this->model_.next_due(), this->model_.kHashed ? kNever - 1 : kNever);
+  this->model_.clear();
+}
+
 /// Cancelled items do not occupy their bucket until its tick.
 TYPED_TEST(EveryWheel, ABucketOfHolesIsCompacted) {
   constexpr std::size_t kItems = 100'000;
