@@ -7,7 +7,6 @@ namespace {
 
 using namespace hwt::arithmetic;
 using hwt::internal::kNever;
-using hwt::internal::next_tick;
 
 using Tick = Bits<64, true>;
 using Number = Bits<64, false>;
@@ -115,13 +114,6 @@ int main(int count, char** arguments) {
     assume(filed.tick > filed.begin);
     const Digits::SlotIndex place = filed.digits.place_of(filed.tick, filed.begin);
     require(place.level < filed.place.level, "when its slot begins, it comes down");
-  });
-  proof.lemma("levels_next_tick", [] {
-    const Digits digits(std::int64_t{1} << each("bits", 1, kMostBits));
-    const Tick tick = any<Tick>("tick", 0, kNever - 2);
-    const Tick next = next_tick(tick);
-    require(next == tick + 1, "it is the next");
-    require(digits.begin_of(digits.place_of(next, tick), tick) == next, "what stays is visited then");
   });
   return proof.result();
 }

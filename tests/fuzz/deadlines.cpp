@@ -16,19 +16,7 @@ using std::chrono::nanoseconds;
 constexpr std::string_view kUnits = "numSMH";
 constexpr std::uint64_t kNanoseconds[] = {1, 1'000, 1'000'000, 1'000'000'000, 60'000'000'000, 3'600'000'000'000};
 
-/// Any time, often one near zero or near an end of the clock.
-TimePoint any_time(Input& input) {
-  switch (input.below(4)) {
-    case 0:
-      return TimePoint(nanoseconds(input.number<std::int16_t>()));
-    case 1:
-      return TimePoint::max() - nanoseconds(input.number<std::uint8_t>());
-    case 2:
-      return TimePoint::min() + nanoseconds(input.number<std::uint8_t>());
-    default:
-      return TimePoint(nanoseconds(input.number<std::int64_t>()));
-  }
-}
+TimePoint any_time(Input& input) { return TimePoint(nanoseconds(any_number(input))); }
 
 /// Mostly digits and a unit. Reads one part of the input per statement, so that each compiler reads the same text.
 std::string any_text(Input& input) {

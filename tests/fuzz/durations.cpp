@@ -15,24 +15,6 @@ __extension__ typedef __int128 Wide;  // `using` cannot carry __extension__, whi
 __extension__ typedef unsigned __int128 Widest;
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
-
-/// Any, often one near to where something ends.
-std::int64_t any_time(Input& input) {
-  switch (input.below(4)) {
-    case 0:
-      return input.number<std::int8_t>();
-    case 1: {
-      const std::int64_t power = std::int64_t{1} << input.below(63);
-      const std::int64_t edge = power - 3 + input.up_to(5);
-      return input.one_in(2) ? -edge : edge;
-    }
-    case 2:
-      return input.one_in(2) ? kMax - input.up_to(255) : kMin + input.up_to(255);
-    default:
-      return input.number<std::int64_t>();
-  }
-}
 
 nanoseconds clipped(Wide count) {
   return nanoseconds(count > kMax ? kMax : count < -Wide{kMax} ? -kMax : static_cast<std::int64_t>(count));
@@ -51,7 +33,7 @@ nanoseconds expected_of(Wide count) {
 
 template <class Rep, class Period>
 void check_integer(Input& input) {
-  const auto count = static_cast<Rep>(any_time(input));
+  const auto count = static_cast<Rep>(any_number(input));
   const Delay delay = std::chrono::duration<Rep, Period>(count);
   require(!delay.is_nan(), "an integer is a number");
   require_equal(nanoseconds(delay).count(), expected_of<Period>(count).count(), "an integer is converted exactly");
@@ -60,7 +42,7 @@ void check_integer(Input& input) {
 /// Exact where the product fits into the floating number; else never farther off than that rounds.
 template <class Rep, class Period>
 void check_floating(Input& input) {
-  const Rep count = input.one_in(2) ? static_cast<Rep>(any_time(input)) / static_cast<Rep>(1 + input.below(7))
+  const Rep count = input.one_in(2) ? static_cast<Rep>(any_number(input)) / static_cast<Rep>(1 + input.below(7))
                                     : static_cast<Rep>(input.number<double>());
   const Delay delay = std::chrono::duration<Rep, Period>(count);
   require(delay.is_nan() == std::isnan(count), "NaN is told from numbers");

@@ -15,6 +15,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +67,32 @@ class Input {
   const std::uint8_t* end_;
   const bool patient_;
 };
+
+/// Returns any number, often one near to zero, to a power of two, or to an end of the range.
+inline std::int64_t any_number(Input& input) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  switch (input.below(4)) {
+    case 0:
+      return input.number<std::int8_t>();
+    case 1: {
+      const std::int64_t power = std::int64_t{1} << input.below(63);
+      const std::int64_t edge = power - 3 + input.up_to(5);
+      return input.one_in(2) ? -edge : edge;
+    }
+    case 2:
+      return input.one_in(2) ? Limits::max() - input.up_to(255) : Limits::min() + input.up_to(255);
+    default:
+      return input.number<std::int64_t>();
+  }
+}
+
+/// Returns the bytes of a patient input: random ones, which the seed decides.
+inline std::vector<std::uint8_t> random_bytes(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::uint8_t> bytes(1'000 + random() % 20'000);
+  for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+  return bytes;
+}
 
 /// Ends the program unless the promise is kept. The sanitizer's report, or a debugger, shows the callers.
 inline void require(bool kept, const char* promise) {

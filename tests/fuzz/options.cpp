@@ -40,20 +40,6 @@ void expect_refusal(const std::string& name, F f) {
   require(false, "refused exactly what is not valid");
 }
 
-std::int64_t any_number(Input& input) {
-  switch (input.below(4)) {
-    case 0:
-      return input.up_to(4) - 2;
-    case 1: {
-      const std::int64_t power = std::int64_t{1} << input.below(63);
-      return power - 1 + input.up_to(2);
-    }
-    case 2:
-      return -input.up_to(65535);
-    default:
-      return input.number<std::int64_t>();
-  }
-}
 nanoseconds any_time(Input& input) { return nanoseconds(any_number(input)); }
 
 /// Also as floating seconds, NaN and the infinite ones among them.

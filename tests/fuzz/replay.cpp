@@ -6,7 +6,6 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
-#include <random>
 
 #include "tests/fuzz/targets.h"
 
@@ -71,9 +70,7 @@ void tell_seed(int signal) {
 int run_random(const Target& target, std::uint64_t first, std::uint64_t last) {
   for (const int signal : {SIGABRT, SIGSEGV, SIGTERM, SIGINT}) std::signal(signal, tell_seed);
   for (seed = first; seed <= last; ++seed) {
-    std::mt19937_64 random(seed);
-    Bytes bytes(1'000 + random() % 20'000);
-    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+    const Bytes bytes = hwt::fuzz::random_bytes(seed);
     hwt::fuzz::Input input(bytes.data(), bytes.size(), true);
     target.run(input);
   }

@@ -44,5 +44,5 @@ struct Calls final : Run {
 }  // namespace model
 
 int main(int argc, char** argv) {
-  return model::check({"calls", model::kCallers + 1, 20'000, &model::make<model::Calls>}, argc, argv);
+  return model::check<model::Calls>({.threads = model::kCallers + 1, .schedules = 20'000}, argc, argv);
 }

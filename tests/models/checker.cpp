@@ -536,24 +536,8 @@ void store(volatile T* address, T value, int order, void* caller) {
   step.note(address, value);
 }
 
-template <class T>
-T change(Kind kind, volatile T* address, T operand, int order, void* caller) {
-  const auto changed = [kind, operand](T value) -> T {
-    switch (kind) {
-      case Kind::Add:
-        return static_cast<T>(value + operand);
-      case Kind::Sub:
-        return static_cast<T>(value - operand);
-      case Kind::And:
-        return static_cast<T>(value & operand);
-      case Kind::Or:
-        return static_cast<T>(value | operand);
-      case Kind::Xor:
-        return static_cast<T>(value ^ operand);
-      default:
-        return operand;
-    }
-  };
+template <class T, class Changed>
+T change(Kind kind, volatile T* address, const Changed& changed, int order, void* caller) {
   if (!watching) return std::exchange(*const_cast<T*>(address), changed(*address));
   const Step step(place_at(reinterpret_cast<std::uintptr_t>(caller), kind, order, 0));
   Atomic& atomic = atomic_at(address);
@@ -601,6 +585,9 @@ void fence(Kind kind, const char* file, unsigned line) {
     }
   }
 }
+
+/// Locks the word of a mutex.
+std::uint32_t lock(std::uint32_t) { return 1; }
 
 /// Waits at a futex: yields to the other threads and returns, woken or not. A time limit never passes.
 long wait_at(std::uint32_t* address, std::uint32_t expected) {
@@ -665,10 +652,13 @@ PLAIN(8)
 PLAIN(16)
 
 #define CALLER __builtin_return_address(0)
-#define CHANGE(bits, name, kind)                                                                                 \
+#define CHANGE(bits, name, kind, changed)                                                                        \
   std::uint##bits##_t __tsan_atomic##bits##_##name(volatile std::uint##bits##_t* p, std::uint##bits##_t operand, \
                                                    int order) {                                                  \
-    return model::change(Kind::kind, p, operand, order, CALLER);                                                 \
+    const auto change = [operand]([[maybe_unused]] std::uint##bits##_t value) {                                  \
+      return static_cast<std::uint##bits##_t>(changed);                                                          \
+    };                                                                                                           \
+    return model::change(Kind::kind, p, change, order, CALLER);                                                  \
   }
 #define COMPARE_EXCHANGE(bits, name, kind)                                                                           \
   bool __tsan_atomic##bits##_compare_exchange_##name(volatile std::uint##bits##_t* p, std::uint##bits##_t* expected, \
@@ -682,12 +672,12 @@ PLAIN(16)
   void __tsan_atomic##bits##_store(volatile std::uint##bits##_t* p, std::uint##bits##_t value, int order) { \
     model::store(p, value, order, CALLER);                                                                  \
   }                                                                                                         \
-  CHANGE(bits, exchange, Exchange)                                                                          \
-  CHANGE(bits, fetch_add, Add)                                                                              \
-  CHANGE(bits, fetch_sub, Sub)                                                                              \
-  CHANGE(bits, fetch_and, And)                                                                              \
-  CHANGE(bits, fetch_or, Or)                                                                                \
-  CHANGE(bits, fetch_xor, Xor)                                                                              \
+  CHANGE(bits, exchange, Exchange, operand)                                                                 \
+  CHANGE(bits, fetch_add, Add, value + operand)                                                             \
+  CHANGE(bits, fetch_sub, Sub, value - operand)                                                             \
+  CHANGE(bits, fetch_and, And, value& operand)                                                              \
+  CHANGE(bits, fetch_or, Or, value | operand)                                                               \
+  CHANGE(bits, fetch_xor, Xor, value ^ operand)                                                             \
   COMPARE_EXCHANGE(bits, weak, Weak)                                                                        \
   COMPARE_EXCHANGE(bits, strong, Strong)
 ATOMIC(8)
@@ -727,7 +717,7 @@ pthread_t __real_pthread_self();
 int __wrap_pthread_mutex_lock(pthread_mutex_t* mutex) {
   if (!model::watching) return __real_pthread_mutex_lock(mutex);
   auto* const taken = reinterpret_cast<std::uint32_t*>(mutex);
-  while (model::change(Kind::Exchange, taken, 1U, rl::mo_acquire, CALLER) != 0) model::yield();
+  while (model::change(Kind::Exchange, taken, model::lock, rl::mo_acquire, CALLER) != 0) model::yield();
   return 0;
 }
 int __wrap_pthread_mutex_unlock(pthread_mutex_t* mutex) {
@@ -738,7 +728,7 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t* mutex) {
 int __wrap_pthread_mutex_trylock(pthread_mutex_t* mutex) {
   if (!model::watching) return __real_pthread_mutex_trylock(mutex);
   auto* const taken = reinterpret_cast<std::uint32_t*>(mutex);
-  return model::change(Kind::Exchange, taken, 1U, rl::mo_acquire, CALLER) == 0 ? 0 : EBUSY;
+  return model::change(Kind::Exchange, taken, model::lock, rl::mo_acquire, CALLER) == 0 ? 0 : EBUSY;
 }
 void __real__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(std::condition_variable*,
                                                                       std::unique_lock<std::mutex>*);
@@ -846,7 +836,7 @@ Outcome run(Fences kind, unsigned long long schedules, Outcome& shared, unsigned
   return shared;
 }
 
-/// One order of an operation, which may be in the program more than once; or several orders at once.
+/// One order of an operation, which may be in the program more than once.
 struct Weakening {
   struct Change {
     Place* place;
@@ -943,16 +933,6 @@ std::vector<Weakening> weakenings() {
   return list;
 }
 
-/// The weakenings that are joined by " + " in this name, as one.
-Weakening joined(const std::vector<Weakening>& list, const std::string& name) {
-  Weakening all{name, {}};
-  for (const Weakening& each : list) {
-    if ((" + " + name + " + ").find(" + " + each.name + " + ") == std::string::npos) continue;
-    all.changes.insert(all.changes.end(), each.changes.begin(), each.changes.end());
-  }
-  return all;
-}
-
 /// More schedules for a weakened order, because few of them show the fault.
 constexpr unsigned kMore = 2;
 
@@ -1034,15 +1014,10 @@ int check(const Plan& its_plan, int argc, char** argv) {
   places = &own;
   std::vector<Weakening> list = weakenings();
   if (argc > 2) {
-    std::vector<Weakening> together;
-    for (int i = 2; i != argc; ++i) {
-      if (std::strstr(argv[i], " + ") != nullptr) together.push_back(joined(list, argv[i]));
-    }
     const auto asked = [&](const Weakening& weakening) {
       return std::find(argv + 2, argv + argc, weakening.name) != argv + argc;
     };
     list.erase(std::remove_if(list.begin(), list.end(), [&](const auto& each) { return !asked(each); }), list.end());
-    list.insert(list.end(), together.begin(), together.end());
   }
   if (std::strcmp(argv[1], "--orders") == 0) return weaken(list, shared) ? 0 : 1;
   for (const Weakening& each : list) std::printf("%s\n", each.name.c_str());

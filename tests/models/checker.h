@@ -24,21 +24,22 @@ class Run {
 };
 
 struct Plan {
-  const char* name;
   unsigned threads;
   unsigned long long schedules;
-  Run* (*make)();
   bool pauses = false;  // any operation may come after a linger()
+  Run* (*make)() = nullptr;
 };
 
 /// Returns the exit code of main(). Without arguments: runs the model as it is. `--orders`: weakens each order that it
-/// met, in turn, and prints which ones the model noticed. `--orders PLACE...`: these alone; "A + B" weakens both at
-/// once. `--places`: prints the names that `--orders` takes. `--show SCHEDULE`: prints the steps of one schedule.
+/// met, in turn, and prints which ones the model noticed. `--orders PLACE...`: these alone. `--places`: prints the
+/// names that `--orders` takes. `--show SCHEDULE`: prints the steps of one schedule.
 int check(const Plan& plan, int argc, char** argv);
 
+/// Checks a model whose runs have this type. See check() without a type.
 template <class T>
-Run* make() {
-  return new T;
+int check(Plan plan, int argc, char** argv) {
+  plan.make = []() -> Run* { return new T; };
+  return check(plan, argc, argv);
 }
 
 // Inside a run.

@@ -37,5 +37,5 @@ struct Clock final : Run {
 
 int main(int argc, char** argv) {
   hwt::internal::cycle_counter::works = true;
-  return model::check({"clock", 3, 20'000, &model::make<model::Clock>}, argc, argv);
+  return model::check<model::Clock>({.threads = 3, .schedules = 20'000}, argc, argv);
 }

@@ -23,7 +23,7 @@ constexpr std::size_t kFew = 500;
 struct Freed final : Run {
   Node many{};
   Node few{};
-  ModelTimer timer{ModelTimer::Parts{}};
+  ModelTimer timer;
   Core& core = timer.core();
   Collector collector{core.depot()};
 
@@ -71,6 +71,4 @@ struct Freed final : Run {
 }  // namespace
 }  // namespace model
 
-int main(int argc, char** argv) {
-  return model::check({"collector", 2, 10'000, &model::make<model::Freed>}, argc, argv);
-}
+int main(int argc, char** argv) { return model::check<model::Freed>({.threads = 2, .schedules = 10'000}, argc, argv); }

@@ -91,5 +91,5 @@ struct Conducting final : Run {
 }  // namespace model
 
 int main(int argc, char** argv) {
-  return model::check({"conducting", 3, 20'000, &model::make<model::Conducting>}, argc, argv);
+  return model::check<model::Conducting>({.threads = 3, .schedules = 20'000}, argc, argv);
 }

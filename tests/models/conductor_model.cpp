@@ -55,5 +55,5 @@ struct Repeated final : Run {
 }  // namespace model
 
 int main(int argc, char** argv) {
-  return model::check({"conductor", 3, 10'000, &model::make<model::Repeated>}, argc, argv);
+  return model::check<model::Repeated>({.threads = 3, .schedules = 10'000}, argc, argv);
 }

@@ -85,5 +85,5 @@ struct Sleeps final : Run {
 }  // namespace model
 
 int main(int argc, char** argv) {
-  return model::check({"coroutine", 3, 10'000, &model::make<model::Sleeps>, true}, argc, argv);
+  return model::check<model::Sleeps>({.threads = 3, .schedules = 10'000, .pauses = true}, argc, argv);
 }

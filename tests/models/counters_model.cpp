@@ -71,6 +71,4 @@ struct Counts final : Run {
 }  // namespace
 }  // namespace model
 
-int main(int argc, char** argv) {
-  return model::check({"counters", 3, 20'000, &model::make<model::Counts>}, argc, argv);
-}
+int main(int argc, char** argv) { return model::check<model::Counts>({.threads = 3, .schedules = 20'000}, argc, argv); }

@@ -72,4 +72,6 @@ struct Closing final : Run {
 }  // namespace
 }  // namespace model
 
-int main(int argc, char** argv) { return model::check({"depot", 3, 20'000, &model::make<model::Closing>}, argc, argv); }
+int main(int argc, char** argv) {
+  return model::check<model::Closing>({.threads = 3, .schedules = 20'000}, argc, argv);
+}

@@ -79,4 +79,6 @@ struct Entries final : Run {
 }  // namespace
 }  // namespace model
 
-int main(int argc, char** argv) { return model::check({"entry", 3, 50'000, &model::make<model::Entries>}, argc, argv); }
+int main(int argc, char** argv) {
+  return model::check<model::Entries>({.threads = 3, .schedules = 50'000}, argc, argv);
+}

@@ -53,7 +53,7 @@ struct HandOver final : Run {
   std::array<Ghost<int>, kTasks> destroyed{};
   Ghost<bool> dropped = false;
   Ghost<bool> over = false;
-  ModelTimer timer{{}};
+  ModelTimer timer;
   std::unique_ptr<hwt::BatchExecutor> loop =
       std::make_unique<hwt::BatchExecutor>([this](std::function<void()> batch) { post(std::move(batch)); });
   std::unique_ptr<hwt::TimeoutScope> scope;
@@ -129,5 +129,5 @@ struct HandOver final : Run {
 }  // namespace model
 
 int main(int argc, char** argv) {
-  return model::check({"hand_over", 3, 20'000, &model::make<model::HandOver>}, argc, argv);
+  return model::check<model::HandOver>({.threads = 3, .schedules = 20'000}, argc, argv);
 }

@@ -88,4 +88,4 @@ struct Hook final : Run {
 }  // namespace
 }  // namespace model
 
-int main(int argc, char** argv) { return model::check({"hook", 3, 20'000, &model::make<model::Hook>}, argc, argv); }
+int main(int argc, char** argv) { return model::check<model::Hook>({.threads = 3, .schedules = 20'000}, argc, argv); }

@@ -119,5 +119,5 @@ struct In final : Run {
 }  // namespace model
 
 int main(int argc, char** argv) {
-  return model::check({"inbox", model::kOwners + 1, 20'000, &model::make<model::In>}, argc, argv);
+  return model::check<model::In>({.threads = model::kOwners + 1, .schedules = 20'000}, argc, argv);
 }

@@ -15,8 +15,8 @@ constexpr unsigned kWorker = 2;
 struct Join final : Run {
   const bool with_executor = random(2) == 1;
   std::function<void()> job;
-  ModelTimer timer{{.executor = with_executor ? [this](std::function<void()> its_job) { job = std::move(its_job); }
-                                              : std::function<void(std::function<void()>)>()}};
+  ModelTimer timer{with_executor ? [this](std::function<void()> its_job) { job = std::move(its_job); }
+                                 : ModelTimer::Executor()};
   int referent = 0;  // used by the task
   Ghost<int> runs = 0;
   Ghost<int> truths = 0;
@@ -62,4 +62,4 @@ struct Join final : Run {
 }  // namespace
 }  // namespace model
 
-int main(int argc, char** argv) { return model::check({"join", 3, 20'000, &model::make<model::Join>}, argc, argv); }
+int main(int argc, char** argv) { return model::check<model::Join>({.threads = 3, .schedules = 20'000}, argc, argv); }

@@ -98,4 +98,4 @@ struct Keyed final : Run {
 }  // namespace
 }  // namespace model
 
-int main(int argc, char** argv) { return model::check({"keyed", 3, 20'000, &model::make<model::Keyed>}, argc, argv); }
+int main(int argc, char** argv) { return model::check<model::Keyed>({.threads = 3, .schedules = 20'000}, argc, argv); }

@@ -110,4 +110,4 @@ struct Loop final : Run {
 }  // namespace
 }  // namespace model
 
-int main(int argc, char** argv) { return model::check({"loop", 2, 30'000, &model::make<model::Loop>}, argc, argv); }
+int main(int argc, char** argv) { return model::check<model::Loop>({.threads = 2, .schedules = 30'000}, argc, argv); }

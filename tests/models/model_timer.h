@@ -19,11 +19,12 @@ namespace model {
 
 class ModelTimer final : public hwt::Timer {
  public:
-  struct Parts {
-    std::function<void(std::function<void()>)> executor = {};
-  };
+  using Executor = std::function<void(std::function<void()>)>;
 
-  explicit ModelTimer(const Parts& parts) : options_(options_of(parts)) { core_.lifecycle().finish_start(0); }
+  explicit ModelTimer(Executor executor = {})
+      : options_{.tick_duration = std::chrono::nanoseconds(1), .executor = std::move(executor)} {
+    core_.lifecycle().finish_start(0);
+  }
   ~ModelTimer() override {
     core_.forget_timer();
     if (core_.running()) stop();
@@ -68,13 +69,6 @@ class ModelTimer final : public hwt::Timer {
   }
 
  private:
-  static hwt::Options options_of(const Parts& parts) {
-    hwt::Options options;
-    options.tick_duration = std::chrono::nanoseconds(1);
-    options.executor = parts.executor;
-    return options;
-  }
-
   const hwt::Options options_;
   hwt::internal::Core& core_ = *new hwt::internal::Core(*this, options_, hwt::internal::Core::Clock::Given);
   hwt::internal::Worker<hwt::internal::HierarchicalWheel> worker_{core_, options_, 64};

@@ -7,7 +7,6 @@ usage: orders.py ROOT                     compares the table with the sources.
        orders.py ROOT --table             puts the rows into the order of the sources; adds new ones, with "?".
        orders.py ROOT --renew PROGRAM...  weakens the orders without a model, in each program; writes the table.
        orders.py ROOT --check PROGRAM...  has each model weaken the orders that it notices by the table.
-       orders.py ROOT --list              prints each way to weaken an order, with its text in the table.
 """
 
 import os
@@ -19,7 +18,7 @@ LIBRARY = "hashed_wheel_timer"
 PAGE = "tests/models/orders.md"
 HEAD = ["| where | what | order | noticed by, or why it stands |", "| -- | -- | -- | -- |"]
 UNKNOWN = "?"
-FOUND = re.compile(r"`(\w+)`(, together)?")  # a cell that names the model which notices the weakening
+FOUND = re.compile(r"`(\w+)`")  # a cell that names the model which notices the weakening
 GENMC = re.compile(r"GenMC `(\w+)`")
 MODELS = "tests/models"
 
@@ -274,18 +273,7 @@ def found_by(root):
     """The model that notices a weakening, by key."""
     said, _ = said_by(read_page(root), uses_in(root))
     found = {key: FOUND.fullmatch(text) for key, text in said.items()}
-    return {key: match[1] for key, match in found.items() if match and not match[2]}
-
-
-def found_together(root):
-    """The model that notices weakenings of one function only if all of them are there at once, by their keys."""
-    said, _ = said_by(read_page(root), uses_in(root))
-    groups = {}
-    for key, text in said.items():
-        match = FOUND.fullmatch(text)
-        if match and match[2]:
-            groups.setdefault((*key.split(" | ")[:2], match[1]), []).append(key)
-    return {tuple(keys): model for (*_, model), keys in groups.items()}
+    return {key: match[1] for key, match in found.items() if match}
 
 
 def found_by_genmc(root):
@@ -344,15 +332,14 @@ def renew(root, uses, programs):
 
 
 def check(root, keys, programs):
-    found, good = {(key,): model for key, model in found_by(root).items()} | found_together(root), True
+    found, good = found_by(root), True
     for program in programs:
         met = met_by(program, keys)
-        own = {those: " + ".join(met.get(key, "?") for key in those)
-               for those, model in found.items() if model == model_of(program)}
+        own = {key: met.get(key, "?") for key, model in found.items() if model == model_of(program)}
         noticed = weaken(program, list(own.values()))
-        for those, name in own.items():
+        for key, name in own.items():
             if name not in noticed:
-                print(f"{model_of(program)}: does not notice {' + '.join(those)}")
+                print(f"{model_of(program)}: does not notice {key}")
                 good = False
         print(f"{model_of(program)}: notices {len(noticed)} of {len(own)}", flush=True)
     return good
@@ -395,9 +382,6 @@ def main(root, action=None, *programs):
         renew(root, uses, programs)
     elif action == "--check":
         return not check(root, known_keys(uses), programs)
-    elif action == "--list":
-        for key, text in said_by(read_page(root), uses)[0].items():
-            print(key, "::", text)
     else:
         wrong = compare(root, uses)
         print("\n".join(wrong) or f"{len(known_keys(uses))} ways to weaken an order, each with a model or a reason")

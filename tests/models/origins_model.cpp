@@ -82,5 +82,5 @@ int main(int argc, char** argv) {
   for (unsigned number = 0; number <= model::kLives; ++number) {
     hwt::internal::OriginTable::number_of(model::line(number));
   }
-  return model::check({"origins", 3, 10'000, &model::make<model::Origins>}, argc, argv);
+  return model::check<model::Origins>({.threads = 3, .schedules = 10'000}, argc, argv);
 }

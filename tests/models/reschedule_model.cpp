@@ -83,5 +83,5 @@ struct Reschedule final : Run {
 }  // namespace model
 
 int main(int argc, char** argv) {
-  return model::check({"reschedule", 3, 40'000, &model::make<model::Reschedule>}, argc, argv);
+  return model::check<model::Reschedule>({.threads = 3, .schedules = 40'000}, argc, argv);
 }

@@ -36,7 +36,7 @@ struct Schedules final : Run {
   Ghost<bool> destroyed = false;  // the job
   Ghost<bool> stopped = false;
   int referent = 0;  // of the job: runs do not overlap, and each sees the writes of the one before
-  ModelTimer timer{{.executor = [this](std::function<void()> job) { give(std::move(job)); }}};
+  ModelTimer timer{[this](std::function<void()> job) { give(std::move(job)); }};
   std::shared_ptr<hwt::ScheduledTask> task;
   std::atomic<bool> made{false};  // the user's own
   std::atomic<bool> turned{false};
@@ -143,4 +143,6 @@ struct Schedules final : Run {
 }  // namespace
 }  // namespace model
 
-int main(int argc, char** argv) { return model::check({"run", 4, 10'000, &model::make<model::Schedules>}, argc, argv); }
+int main(int argc, char** argv) {
+  return model::check<model::Schedules>({.threads = 4, .schedules = 10'000}, argc, argv);
+}

@@ -149,4 +149,4 @@ struct Scope final : Run {
 }  // namespace
 }  // namespace model
 
-int main(int argc, char** argv) { return model::check({"scope", 3, 10'000, &model::make<model::Scope>}, argc, argv); }
+int main(int argc, char** argv) { return model::check<model::Scope>({.threads = 3, .schedules = 10'000}, argc, argv); }

@@ -53,5 +53,5 @@ struct Seats final : Run {
 }  // namespace model
 
 int main(int argc, char** argv) {
-  return model::check({"seat", model::kOwners + 1, 50'000, &model::make<model::Seats>}, argc, argv);
+  return model::check<model::Seats>({.threads = model::kOwners + 1, .schedules = 50'000}, argc, argv);
 }

@@ -78,4 +78,4 @@ struct Stacks final : Run {
 }  // namespace
 }  // namespace model
 
-int main(int argc, char** argv) { return model::check({"stacks", 4, 20'000, &model::make<model::Stacks>}, argc, argv); }
+int main(int argc, char** argv) { return model::check<model::Stacks>({.threads = 4, .schedules = 20'000}, argc, argv); }

@@ -61,5 +61,5 @@ struct Starting final : Run {
 }  // namespace model
 
 int main(int argc, char** argv) {
-  return model::check({"starting", 3, 20'000, &model::make<model::Starting>}, argc, argv);
+  return model::check<model::Starting>({.threads = 3, .schedules = 20'000}, argc, argv);
 }

@@ -59,5 +59,5 @@ struct Threaded final : Run {
 }  // namespace model
 
 int main(int argc, char** argv) {
-  return model::check({"threaded", 3, 10'000, &model::make<model::Threaded>}, argc, argv);
+  return model::check<model::Threaded>({.threads = 3, .schedules = 10'000}, argc, argv);
 }

@@ -10,7 +10,7 @@ namespace {
 constexpr nanoseconds kSoon{2};
 
 struct Urgent final : Run {
-  ModelTimer timer{{}};
+  ModelTimer timer;
   hwt::Timeout pending = timer.new_timeout([] {}, nanoseconds(1000));
   Ghost<bool> listed = false;
 
@@ -31,4 +31,4 @@ struct Urgent final : Run {
 }  // namespace
 }  // namespace model
 
-int main(int argc, char** argv) { return model::check({"urgent", 2, 20'000, &model::make<model::Urgent>}, argc, argv); }
+int main(int argc, char** argv) { return model::check<model::Urgent>({.threads = 2, .schedules = 20'000}, argc, argv); }

@@ -135,4 +135,4 @@ struct Waits final : Run {
 }  // namespace
 }  // namespace model
 
-int main(int argc, char** argv) { return model::check({"wait", 3, 30'000, &model::make<model::Waits>}, argc, argv); }
+int main(int argc, char** argv) { return model::check<model::Waits>({.threads = 3, .schedules = 30'000}, argc, argv); }

@@ -72,5 +72,5 @@ struct Waiting final : Run {
 }  // namespace model
 
 int main(int argc, char** argv) {
-  return model::check({"waiting", 3, 20'000, &model::make<model::Waiting>}, argc, argv);
+  return model::check<model::Waiting>({.threads = 3, .schedules = 20'000}, argc, argv);
 }

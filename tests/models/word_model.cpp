@@ -166,4 +166,4 @@ struct Word final : Run {
 }  // namespace
 }  // namespace model
 
-int main(int argc, char** argv) { return model::check({"word", 3, 20'000, &model::make<model::Word>}, argc, argv); }
+int main(int argc, char** argv) { return model::check<model::Word>({.threads = 3, .schedules = 20'000}, argc, argv); }

@@ -1,10 +1,13 @@
-"""Compiles programs that each have one mistake, and checks that the compiler reports it with few messages.
+"""Compiles programs that each have one mistake, and checks that the compiler reports it with few messages. The mistake
+may be a library that is too old: then this script writes a version header that the compiler finds before the system's.
 
 usage: misuse.py SOURCE_ROOT COMPILER...
 """
 
+import os
 import re
 import sys
+import tempfile
 
 import tree
 
@@ -14,6 +17,18 @@ HASH = "template <> struct std::hash<Key> { std::size_t operator()(const Key&) c
 EQUAL = "bool operator==(Key, Key) { return true; }"
 KEYED = f"int main() {{ {TIMER} hwt::KeyedTimer<Key, int> keyed(timer, [](const Key&, int&) {{}}); }}"
 MAIN = "int main() {}"
+
+BOOST = ("boost_asio", "boost/version.hpp", '#define BOOST_VERSION {}\n#define BOOST_LIB_VERSION "{}"\n')
+ASIO = ("asio", "asio/version.hpp", "#define ASIO_VERSION {}\n")
+# The library, its version, a part of the only error. None: the version is the oldest that is not refused.
+VERSIONS = [
+    (BOOST, (107400, "1_74"), "Boost: 1_74 (expected: 1_81 or later; Debian 12: libboost1.81-dev)"),
+    (BOOST, (108000, "1_80"), "Boost: 1_80 (expected: 1_81 or later; Debian 12: libboost1.81-dev)"),
+    (ASIO, (101801,), "ASIO_VERSION: 101801 (expected: 102201 or later, which is 1.22.1)"),
+    (ASIO, (102200,), "ASIO_VERSION: 102200 (expected: 102201 or later, which is 1.22.1)"),
+    (BOOST, (108100, "1_81"), None),
+    (ASIO, (102201,), None),
+]
 
 # Name, options, headers of the library, the rest of the program, an expected text, the limit of errors and warnings.
 PROGRAMS = [
@@ -31,17 +46,32 @@ PROGRAMS = [
 ]
 
 
+def said_about(here, options, headers, text):
+    """Returns the messages of the compiler, and its errors and warnings."""
+    source = "".join(f'#include "hashed_wheel_timer/{header}.h"\n' for header in headers) + text + "\n"
+    # The last -std option has priority.
+    options = ["-std=c++20", *options, "-Wall", f"-I{here.root}", "-fsyntax-only"]
+    _, messages = tree.compiled(sys.argv[2:], options, source)
+    return messages, re.findall(r"^.*?: (?:fatal )?(?:error|warning): .*", messages, re.M)
+
+
 def wrongly_told(here):
     for name, options, headers, text, expected, most in PROGRAMS:
-        source = "".join(f'#include "hashed_wheel_timer/{header}.h"\n' for header in headers) + text + "\n"
-        # The last -std option has priority.
-        options = ["-std=c++20", *options, "-Wall", f"-I{here.root}", "-fsyntax-only"]
-        _, messages = tree.compiled(sys.argv[2:], options, source)
-        said = re.findall(r"^.*?: (?:fatal )?(?:error|warning): .*", messages, re.M)
+        messages, said = said_about(here, options, headers, text)
         if expected not in messages or len(said) > most or (most and not said):
             yield (f"{name}: {len(said)} errors and warnings (expected: {min(most, 1)} .. {most}, "
                    f"with \"{expected}\")\n" + "\n".join(said))
+    for (header, version_header, text), version, expected in VERSIONS:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, version_header)
+            os.makedirs(os.path.dirname(path))
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text.format(*version))
+            _, said = said_about(here, [f"-I{folder}"], [header], "")
+        refusals = [line for line in said if " or later" in line]
+        if refusals if expected is None else len(said) != 1 or expected not in said[0]:
+            yield f"{header}: {version}: {len(said)} errors: {said[:3]} (expected: {expected})"
 
 
 if __name__ == "__main__":
-    tree.main(wrongly_told, f"{len(PROGRAMS)} programs compiled")
+    tree.main(wrongly_told, f"{len(PROGRAMS) + len(VERSIONS)} programs compiled")

@@ -7,6 +7,7 @@ Prints each difference and its place on the English page.
 """
 
 import collections
+import itertools
 import re
 
 import tree
@@ -51,33 +52,6 @@ def sections_of(text):
     return sections
 
 
-def likeness(one, other):
-    """Returns 0 .. 1: the share of their blocks, names and figures that both sections have."""
-    if one.level != other.level:
-        return 0
-    facts, others = ({*section.blocks, *section.names, *section.figures} for section in (one, other))
-    return (1 + len(facts & others)) / (1 + len(facts | others))
-
-
-def pairs(originals, translations):
-    """Pairs the sections with their translations: in order, with the greatest sum of likeness."""
-    best = {}  # (sections of one, of the other): their likeness, the pairs
-    for i in range(len(originals) + 1):
-        for j in range(len(translations) + 1):
-            choices = [(0, [])]
-            if i:
-                choices.append(best[i - 1, j])
-            if j:
-                choices.append(best[i, j - 1])
-            if i and j:
-                alike = likeness(originals[i - 1], translations[j - 1])
-                before, chosen = best[i - 1, j - 1]
-                if alike > 0:
-                    choices.append((before + alike, chosen + [(originals[i - 1], translations[j - 1])]))
-            best[i, j] = max(choices, key=lambda choice: choice[0])
-    return best[len(originals), len(translations)][1]
-
-
 def shown(text):
     first, *more = text.strip("`").strip().split("\n")
     return f"the block of code that begins with {more[0]!r}" if more else first
@@ -108,14 +82,13 @@ def wrong_in(page, text, translated, last):
             yield 1, f'{page} has no section "{last}", which is the last to be translated'
             return
         originals = originals[: titles.index(last) + 1]
-    paired = pairs(originals, translations)
-    for original in originals:
-        if original not in [pair[0] for pair in paired]:
-            yield 1, f'no translation of "{original.title}", line {original.line} of {page}'
-    for translation in translations:
-        if translation not in [pair[1] for pair in paired]:
+    for original, translation in itertools.zip_longest(originals, translations):
+        if translation is None or (original and original.level != translation.level):
+            yield 1, f'no translation of "{original.title}", line {original.line} of {page}, at its place'
+            return
+        if original is None:
             yield translation.line, f'"{translation.title}" is not in {page}'
-    for original, translation in paired:
+            return
         yield from differences(page, original, translation)
 
 
@@ -132,7 +105,7 @@ SEEDS = [
     ("README.md", ("4,096", "4,097"), "4097: 0 times here, 1 in"),
     ("README.md", ("\n| [`KeyedTimer`]", "\n| new |  |\n| [`KeyedTimer`]"), "a row of a table: "),
     ("README.md", ("\n\n## License", "\n\nSee `hwt::New`.\n\n## License"), "hwt::New: 0 times here, 1 in"),
-    ("README.md", ("\n## License", "\n## News\n\nOf `hwt::New`.\n\n## License"), 'no translation of "News"'),
+    ("README.md", ("\n## License", "\n## News\n\nOf `hwt::New`.\n\n## License"), 'no translation of "License"'),
     ("README.md", ("<a tag or commit>)\n", "<a tag>)\n"), "the block of code that begins with 'include(FetchContent)': 0"),
     ("docs/guide.md", (", 250ms);\n", ", 251ms);\n"), "the block of code that begins with"),
     ("docs/guide.md", ("\n## Errors", "\n### More\n\nOf `hwt::New`.\n\n## Errors"), None),

@@ -1,7 +1,7 @@
 // The end of the cycle counter (CycleRate). One thread measures the rate, another finds that the counter stands still.
 // In the end no thread uses the counter. A thread that reads the window also reads the rate.
 
-#include "hashed_wheel_timer/internal/platform/request_clock.cpp"  // NOLINT(bugprone-suspicious-include): one unit
+#include "hashed_wheel_timer/internal/time/request_clock.cpp"  // NOLINT(bugprone-suspicious-include): one unit
 #include "tests/models/genmc/program.h"
 
 std::chrono::steady_clock::time_point std::chrono::steady_clock::now() noexcept { return {}; }

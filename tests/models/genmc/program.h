@@ -6,13 +6,13 @@
 #include <cstddef>
 #include <new>
 
-#include "tests/models/genmc/wait.h"
-
 // NOLINTBEGIN(bugprone-reserved-identifier): GenMC's own names
 extern "C" {
 int __VERIFIER_thread_create(const void* attributes, void* (*start)(void*), void* argument) noexcept;
 void* __VERIFIER_thread_join(long thread) noexcept;
-long __VERIFIER_thread_self() noexcept;
+void __VERIFIER_loop_begin() noexcept;
+void __VERIFIER_spin_start() noexcept;
+void __VERIFIER_spin_end(bool) noexcept;
 void __VERIFIER_assert_fail(const char* what, const char* file, int line) noexcept;
 void* __VERIFIER_malloc(std::size_t size) noexcept;
 void __VERIFIER_free(void* memory) noexcept;
@@ -32,9 +32,20 @@ extern "C" void __assert_fail(const char* what, const char* file, unsigned line,
   __VERIFIER_assert_fail(what, file, static_cast<int>(line));
   __builtin_unreachable();
 }
-extern "C" unsigned long pthread_self() noexcept { return static_cast<unsigned long>(__VERIFIER_thread_self()); }
 
 namespace model {
+
+/// Waits until done() is true. GenMC tries each value that done() may find, and also an execution in which the thread
+/// waits for ever. It reports that execution only if no other thread can make done() true.
+template <class Done>
+void wait_until(Done done) noexcept {
+  __VERIFIER_loop_begin();
+  for (bool over = false; !over;) {
+    __VERIFIER_spin_start();
+    over = done();
+    __VERIFIER_spin_end(over);
+  }
+}
 
 /// Each function in a thread of its own; returns when all have.
 template <void (*... functions)()>
