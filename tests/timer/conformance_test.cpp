@@ -429,11 +429,13 @@ TYPED_TEST(Conformance, ATimeoutThatRacesStopIsRefusedOrReturned) {
   }
 }
 
-TYPED_TEST(Conformance, StopInsideATaskIsRefused) {
-  std::atomic<bool> refused = false;
+TYPED_TEST(Conformance, StopInsideATaskOrCancelledIsRefused) {
+  std::atomic<int> refused = 0;
   Rig<TypeParam> timer;
-  timer->new_timeout([&] { refused = throws<IllegalState>([&] { timer->stop(); }); }, 1ms);
-  EXPECT_TRUE(timer.until([&] { return refused.load(); }));
+  const auto stop = [&] { refused += throws<IllegalState>([&] { timer->stop(); }) ? 1 : 0; };
+  timer->new_timeout(stop, 1ms);
+  timer->new_timeout(on_cancelled(stop), kFar).cancel();
+  EXPECT_TRUE(timer.until([&] { return refused == 2; }));
   timer->new_timeout([] {}, 1ms);
 }
 

@@ -87,17 +87,6 @@ TEST(Stop, WhileAFactoryFailsInStart) {
   EXPECT_THROW(timer.start(), IllegalState);
 }
 
-TEST(Stop, InsideCancelledThrows) {
-  Latch called;
-  HashedWheelTimer timer(1ms);
-  const auto stop = [&](Timeout& self) {
-    EXPECT_THROW(self.timer()->stop(), IllegalState);
-    called.count_down();
-  };
-  timer.new_timeout(on_cancelled(stop), kFar).cancel();
-  EXPECT_TRUE(called.wait());
-}
-
 TEST(Stop, ATaskThatStopsOrSchedulesDuringItIsRefusedAndReported) {
   ErrorLog log;
   Hold hold;

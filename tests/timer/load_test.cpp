@@ -209,25 +209,6 @@ TEST(Withdraw, FreesTheNodeAtOnce) {
   }
 }
 
-/// The withdrawn timeout's entry comes first in the queue, but the new timeout in its node has a place of its own: it
-/// runs after those between.
-TEST(Withdraw, TheNewTimeoutTakesItsOwnPlaceInTheQueue) {
-  Order order(3);
-  HashedWheelTimer timer(1ms);
-  {
-    const Gate gate(timer);
-    Timeout first = timer.new_timeout([] {}, 0ns);
-    const std::size_t node = node_of(first);
-    timer.new_timeout(order.task(1), 0ns);
-    timer.new_timeout(order.task(2), 0ns);
-    EXPECT_TRUE(first.cancel());
-    first = {};
-    const Timeout again = timer.new_timeout(order.task(3), 0ns);
-    EXPECT_EQ(node_of(again), node) << "it was to be the same node";
-  }
-  order.expect_ascending();
-}
-
 /// The callable may own the handle through which it is cancelled, and its destructor may use the timer.
 TEST(Withdraw, TheCallableMayOwnItsHandle) {
   HashedWheelTimer timer(1ms);

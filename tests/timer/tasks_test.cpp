@@ -83,18 +83,23 @@ TEST(Executor, ReceivesTasksAndNotCancellations) {
   EXPECT_EQ(runs, 1) << "a job runs its task once, however often it is called";
 }
 
-TEST(Executor, AJobOutlivesTheTimer) {
+TEST(Executor, AJobOutlivesTheTimerAndDoesNotKeepItsExecutor) {
   JobQueue jobs;
   std::atomic<int> runs = 0;
   const auto resource = std::make_shared<int>();
+  const auto pool = std::make_shared<int>();
+  Timeout held;
   {
-    HashedWheelTimer timer{{.tick_duration = 1ms, .executor = jobs.executor()}};
+    HashedWheelTimer timer{{.tick_duration = 1ms, .executor = [pool, take = jobs.executor()](auto job) { take(job); }}};
+    held = timer.new_timeout([] {}, kFar);
     after(timer, 0ms, [&runs, resource](Timeout& self) {
       EXPECT_EQ(self.timer(), nullptr);
       ++runs;
     });
     ASSERT_TRUE(jobs.wait_for(1));
+    EXPECT_GT(pool.use_count(), 1);
   }
+  EXPECT_EQ(pool.use_count(), 1) << "neither the job nor the handle keeps it";
   EXPECT_EQ(resource.use_count(), 2);
   jobs.run_all();
   EXPECT_EQ(runs, 1);
@@ -120,17 +125,6 @@ TEST(Executor, ThatThrowsAfterItOrAnotherThreadGotTheJob) {
     }
     for (const std::atomic<int>& count : runs) EXPECT_EQ(count, 1) << "once, on either thread";
   }
-}
-
-TEST(Executor, GoesWithTheTimerThoughAHandleIsHeld) {
-  const auto pool = std::make_shared<int>();
-  Timeout held;
-  {
-    HashedWheelTimer timer{{.executor = [pool](const std::function<void()>& job) { job(); }}};
-    held = timer.new_timeout([] {}, kFar);
-    EXPECT_GT(pool.use_count(), 1);
-  }
-  EXPECT_EQ(pool.use_count(), 1) << "a job that outlives the timer must not keep the pool that runs it";
 }
 
 [[noreturn]] void throw_in_cancelled() { throw std::runtime_error("in cancelled()"); }
@@ -257,30 +251,6 @@ using Resource = std::shared_ptr<int>;
 
 Resource make_resource() { return std::make_shared<int>(7); }
 bool is_released(const Resource& resource) { return resource.use_count() == 1; }
-
-// A plain callable is destroyed as soon as it can never run again.
-
-TEST(TaskLifetime, ACallableIsDestroyedAfterItRanOrThrew) {
-  for (const bool throws : {false, true}) {
-    const Resource resource = make_resource();
-    ErrorLog log;
-    HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
-    const Timeout kept = after(timer, 0ms, [resource, throws] {
-      if (throws) throw 1;
-    });
-    EXPECT_TRUE(eventually([&] { return is_released(resource); })) << "though the handle is still held";
-    EXPECT_TRUE(kept.is_expired());
-  }
-}
-
-TEST(TaskLifetime, TheTaskIsValidUntilThen) {
-  int calls = 0;
-  HashedWheelTimer timer;
-  Timeout timeout = timer.new_timeout([&] { ++calls; }, kFar);
-  timeout.task().run(timeout);
-  EXPECT_EQ(calls, 1);
-  EXPECT_TRUE(timeout.cancel()) << "calling the task by hand is not expiry";
-}
 
 TEST(TaskLifetime, ARefusedCallableIsDestroyedOrNeverTaken) {
   const Resource resource = make_resource();

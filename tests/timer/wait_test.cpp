@@ -251,17 +251,6 @@ TEST(FirstUse, WithoutMemoryLosesNoProducer) {
   EXPECT_EQ(producers_of(timer), 1) << "each thread takes over that of the last";
 }
 
-TEST(FirstUse, OfManyTimersInTurnFindsEachProducerAgain) {
-  std::vector<std::unique_ptr<HashedWheelTimer>> timers;
-  for (int i = 0; i < 10; ++i) timers.push_back(std::make_unique<HashedWheelTimer>(1ms));
-  std::jthread([&] {
-    for (int round = 0; round < 3; ++round) {
-      for (const auto& timer : timers) use(*timer);
-    }
-  }).join();
-  for (const auto& timer : timers) EXPECT_LE(producers_of(*timer), 2);
-}
-
 #if !defined(_WIN32)
 /// Uses a timer when a thread ends, several times.
 struct Late {
