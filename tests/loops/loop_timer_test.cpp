@@ -186,11 +186,13 @@ TYPED_TEST(EveryTimer, HasStatistics) {
 
 TYPED_TEST(EveryTimer, ReportsSlowTasksExceptOneThatHasDestroyedIt) {
   std::atomic<int> reports = 0;
-  auto* const timer =
-      make_timer<TypeParam>({.slow_task = 1ms, .on_slow_task = [&](const Timeout&, std::chrono::nanoseconds ran) {
-                               EXPECT_GT(ran, 1ms);
-                               ++reports;
-                             }}).release();
+  auto* const timer = make_timer<TypeParam>({.slow_task = 1ms,
+                                             .on_slow_task =
+                                                 [&](const Timeout&, std::chrono::nanoseconds ran) {
+                                                   EXPECT_GT(ran, 1ms);
+                                                   ++reports;
+                                                 }})
+                          .release();
   timer->new_timeout([] { std::this_thread::sleep_for(2ms); }, 0s);
   EXPECT_TRUE(passes_until(*timer, [&] { return reports == 1; }));
   EXPECT_EQ(timer->stats().slow_tasks, 1);

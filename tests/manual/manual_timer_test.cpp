@@ -227,15 +227,6 @@ TEST(NextWakeup, ComesNearInAFewSteps) {
   }
 }
 
-TEST(ManualTimer, HandlesShowItsTime) {
-  ManualTimer timer(1ms, kStart);
-  const Timeout timeout = timer.new_timeout([] {}, 5ns);
-  EXPECT_EQ(text_of(timeout), "Timeout(deadline: 5 ns later)");
-  EXPECT_EQ(timeout.deadline(), kStart + 5ns);
-  EXPECT_EQ(timeout.timer(), &timer);
-  EXPECT_EQ(text_of(timer.new_timeout([] {}, 0ns)), "Timeout(deadline: now)");
-}
-
 TEST(ManualTimer, ATaskCannotAdvance) {
   ManualTimer timer(1ms, kStart);
   timer.new_timeout(

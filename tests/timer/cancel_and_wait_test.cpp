@@ -120,7 +120,9 @@ TYPED_TEST(CancelAndWait, WaitsWhileTheTaskRunsOrItsCallableIsDestroyedAlsoInAnE
     for (const In held_in : {In::Run, In::Destructor}) {
       Story story(held_in);
       ThreadPerJob threads;
-      const Executor executor = where == Where::Worker ? nullptr : where == Where::Inline ? kInline : threads.executor();
+      const Executor executor = where == Where::Worker   ? nullptr
+                                : where == Where::Inline ? kInline
+                                                         : threads.executor();
       Rig<TypeParam> timer({.executor = executor});
       const Timeout timeout = timer.run_held(story);
       if (where == Where::ElsewhereAndTheTimerIsGone) timer.destroy();
@@ -187,8 +189,8 @@ TYPED_TEST(CancelAndWait, WaitsForATaskThatMovesItsHandleAwayOrDestroysItsTimer)
 
 TYPED_TEST(CancelAndWait, IsFalseAtOnceInsideTheTaskHoweverDeepAndCancelsAnother) {
   ThreadPerJob threads;
-  for (const Options& options : {Options{}, Options{.slow_task = 1h}, Options{.executor = kInline},
-                                 Options{.executor = threads.executor()}}) {
+  for (const Options& options :
+       {Options{}, Options{.slow_task = 1h}, Options{.executor = kInline}, Options{.executor = threads.executor()}}) {
     Story story;
     Rig<TypeParam> timer(options);
     Timeout far = timer->new_timeout(Actor(story), kFar);
@@ -233,8 +235,8 @@ class AsksInDestructor {
 
 TYPED_TEST(CancelAndWait, IsFalseAtOnceInTheDestructorOfACallableThatHasRunOrIsCancelledOrDisarmed) {
   enum class Way { CancelledElsewhere, CancelledHere, Disarmed, Runs, RunsInline, RunsElsewhere };
-  for (const Way way : {Way::CancelledElsewhere, Way::CancelledHere, Way::Disarmed, Way::Runs, Way::RunsInline,
-                        Way::RunsElsewhere}) {
+  for (const Way way :
+       {Way::CancelledElsewhere, Way::CancelledHere, Way::Disarmed, Way::Runs, Way::RunsInline, Way::RunsElsewhere}) {
     AsksInDestructor::Asked asked;
     JobQueue queue;
     ThreadPerJob threads;

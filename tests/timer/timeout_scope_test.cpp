@@ -7,6 +7,7 @@
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
 #include "tests/support/held_task.h"
+#include "tests/support/when_copied.h"
 
 #if !defined(_WIN32)
 #include "tests/support/forked_child.h"
@@ -250,23 +251,18 @@ void make_peak(TimeoutScope& scope) {
 /// An add() makes room for its id before it calls the timer. Afterwards the scope needs no memory, even if adds within
 /// the call find none.
 TEST(TimeoutScope, IsUnchangedByAddsWithoutMemoryDuringAnAdd) {
-  struct AddsWhenCopied {
-    explicit AddsWhenCopied(std::function<void()> its_adds) : adds(std::move(its_adds)) {}
-    AddsWhenCopied(const AddsWhenCopied& other) : adds(other.adds) { adds(); }
-    void operator()() const { must_not_run(); }
-    std::function<void()> adds;
-  };
   ManualTimer timer;
   TimeoutScope scope(timer);
   make_peak(scope);
   std::size_t added = 0;
-  const AddsWhenCopied callable([&] {
+  const std::function<void()> adds = [&] {
     const Shortage shortage(0, Shortage::kAll);
     try {
       for (int i = 0; i < 100; ++i, ++added) scope.add([] { must_not_run(); }, kFar);
     } catch (const std::bad_alloc&) {
     }
-  });
+  };
+  const WhenCopied callable(adds);
   for (int i = 0; i < 200; ++i, ++added) scope.add(callable, kFar);
   EXPECT_GE(added, 200u);
   EXPECT_EQ(scope.size(), added);
@@ -275,17 +271,12 @@ TEST(TimeoutScope, IsUnchangedByAddsWithoutMemoryDuringAnAdd) {
 
 /// From the copy of the callable to the end of add(), no allocation succeeds.
 TEST(TimeoutScope, HasAPlaceForTheIdOfAnAddThatFreesTheMemoryOfAPeakOrKeepsItWithoutMemoryForLess) {
-  struct CopiedLast {
-    explicit CopiedLast(std::optional<Shortage>& its_shortage) : shortage(its_shortage) {}
-    CopiedLast(const CopiedLast& other) : shortage(other.shortage) { shortage.emplace(0, Shortage::kAll); }
-    void operator()() const { must_not_run(); }
-    std::optional<Shortage>& shortage;
-  };
   ManualTimer timer;
   TimeoutScope scope(timer);
   make_peak(scope);
   std::optional<Shortage> shortage;
-  const CopiedLast callable(shortage);
+  const std::function<void()> begin_shortage = [&] { shortage.emplace(0, Shortage::kAll); };
+  const WhenCopied callable(begin_shortage);
   for (int i = 0; i < 10'000; ++i) {
     try {
       scope.cancel(scope.add(callable, kFar));
