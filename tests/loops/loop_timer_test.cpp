@@ -176,12 +176,13 @@ TYPED_TEST(EveryTimer, HasStatistics) {
   EXPECT_EQ(stats.cancelled, 1);
   EXPECT_EQ(stats.pending, 1);
   EXPECT_EQ(stats.expired, 3);
-  EXPECT_GE(stats.wakeups, 1);
   EXPECT_TRUE(passes_until(*owner, [&] { return timer.stats().running_for == 0ns; }));
   const LatencyHistogram lateness = timer.lateness();
   EXPECT_EQ(lateness.count(), 3u);
   EXPECT_GE(lateness.max(), 0ns);
   EXPECT_GE(stats.max_lag, stats.last_lag);
+  // On a busy machine the worker may not have slept until now.
+  EXPECT_TRUE(passes_until(*owner, [&] { return settle(*owner), timer.stats().wakeups >= 1; }));
 }
 
 TYPED_TEST(EveryTimer, ReportsSlowTasksExceptOneThatHasDestroyedIt) {
