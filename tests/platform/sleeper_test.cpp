@@ -11,6 +11,14 @@
 #include "hashed_wheel_timer/internal/core/tick_grid.h"
 #include "tests/support/test_support.h"
 
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+#endif
+
 namespace hwt::internal {
 namespace {
 
@@ -176,6 +184,46 @@ TEST_F(SleeperTest, ShortSleepsAreNotRoundedToTheTicksOfTheSystem) {
   std::nth_element(lengths.begin(), lengths.begin() + 1, lengths.end());
   EXPECT_LT(lengths[1], 8'000'000) << "ns";
 }
+
+#if defined(__linux__)
+
+/// Returns the state of a thread of this process: R while it runs or waits for a processor, S while it sleeps.
+char state_of(long thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const std::size_t name_ends = line.rfind(')');
+  return name_ends + 2 < line.size() ? line[name_ends + 2] : '?';
+}
+
+// A loop of short sleeps would end in time too. So the test checks that the thread stays asleep.
+TEST_F(SleeperTest, SleepsInOneGo) {
+  int samples_asleep = 0;
+  int awake_again = 0;
+  // The system call takes seconds and nanoseconds apart. So there are two sleeps, of which one crosses no full second.
+  // On a busy machine there are more, until ten samples have found the thread asleep.
+  for (int sleep = 0; sleep < 2 || (samples_asleep < 10 && sleep < 50); ++sleep) {
+    const std::int64_t until = steady_now() + 100'000'000;
+    std::atomic<long> id = 0;
+    std::jthread worker([&] {
+      id = syscall(SYS_gettid);
+      sleeper_.sleep_until(until);
+    });
+    while (id == 0) std::this_thread::yield();
+    for (bool fell_asleep = false;; std::this_thread::sleep_for(1ms)) {
+      const char state = state_of(id);
+      if (steady_now() >= until) break;
+      if (state == 'R' && fell_asleep) ++awake_again;
+      if (state != 'S') continue;
+      fell_asleep = true;
+      ++samples_asleep;
+    }
+  }
+  EXPECT_GT(samples_asleep, 0);
+  EXPECT_EQ(awake_again, 0);
+}
+
+#endif
 
 TEST_F(SleeperTest, IsWokenFromAnEndlessSleep) {
   sleeper_.announce(kForever);
