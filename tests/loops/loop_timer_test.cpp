@@ -176,43 +176,36 @@ TYPED_TEST(EveryTimer, HasStatistics) {
   EXPECT_EQ(stats.cancelled, 1);
   EXPECT_EQ(stats.pending, 1);
   EXPECT_EQ(stats.expired, 3);
-  EXPECT_GE(stats.wakeups, 1);
   EXPECT_TRUE(passes_until(*owner, [&] { return timer.stats().running_for == 0ns; }));
   const LatencyHistogram lateness = timer.lateness();
   EXPECT_EQ(lateness.count(), 3u);
   EXPECT_GE(lateness.max(), 0ns);
   EXPECT_GE(stats.max_lag, stats.last_lag);
+  // On a busy machine the worker may not have slept until now.
+  EXPECT_TRUE(passes_until(*owner, [&] { return settle(*owner), timer.stats().wakeups >= 1; }));
 }
 
-TYPED_TEST(EveryTimer, ReportsSlowTasks) {
+TYPED_TEST(EveryTimer, ReportsSlowTasksExceptOneThatHasDestroyedIt) {
   std::atomic<int> reports = 0;
-  const auto owner =
-      make_timer<TypeParam>({.slow_task = 1ms, .on_slow_task = [&](const Timeout&, std::chrono::nanoseconds ran) {
-                               EXPECT_GT(ran, 1ms);
-                               ++reports;
-                             }});
-  Timer& timer = *owner;
-  timer.new_timeout([] { std::this_thread::sleep_for(2ms); }, 0s);
-  EXPECT_TRUE(passes_until(*owner, [&] { return reports == 1; }));
-  EXPECT_EQ(timer.stats().slow_tasks, 1);
-}
-
-TEST(DrivenTimers, ReportNoSlowTaskThatHasDestroyedItsTimer) {
-  const auto check = [](auto timer_of) {
-    int reports = 0;
-    auto timer =
-        timer_of({.slow_task = 1ms, .on_slow_task = [&](const Timeout&, std::chrono::nanoseconds) { ++reports; }});
-    timer->new_timeout(
-        [&] {
-          timer.reset();
-          std::this_thread::sleep_for(2ms);
-        },
-        0s);
-    while (timer) turn(*timer);
-    EXPECT_EQ(reports, 0);
-  };
-  check([](Options options) { return make_timer<ManualTimer>(std::move(options)); });
-  check([](Options options) { return make_timer<LoopTimer>(std::move(options)); });
+  auto* const timer = make_timer<TypeParam>({.slow_task = 1ms,
+                                             .on_slow_task =
+                                                 [&](const Timeout&, std::chrono::nanoseconds ran) {
+                                                   EXPECT_GT(ran, 1ms);
+                                                   ++reports;
+                                                 }})
+                          .release();
+  timer->new_timeout([] { std::this_thread::sleep_for(2ms); }, 0s);
+  EXPECT_TRUE(passes_until(*timer, [&] { return reports == 1; }));
+  EXPECT_EQ(timer->stats().slow_tasks, 1);
+  std::atomic<bool> gone = false;
+  after(*timer, 0s, [&] {
+    delete timer;
+    std::this_thread::sleep_for(2ms);
+    gone = true;
+  });
+  while (kDriven<TypeParam> && !gone) turn(*timer);
+  EXPECT_TRUE(eventually([&] { return gone.load(); }));
+  EXPECT_EQ(reports, 1);
 }
 
 TEST(LoopTimer, TellsHowLateALoopCameAndHowLongATaskRuns) {

@@ -45,42 +45,36 @@ class Meeting {
   std::atomic<int> round_ = 0;
 };
 
-struct Counts {
-  int rounds = 0;
-  int both_blind = 0;
-};
-
 /// Two threads store and then load, at nearly the same time. They meet for a series of rounds, each on its own memory.
 /// Before each store, slow stores to cache lines that the other thread has just written fill the store buffer. Without
-/// a fence, the load overtakes all of them.
+/// a fence, the load overtakes all of them. Thread 0 is the worker, and thread 1 is a producer.
 class Hunt {
  public:
-  Counts run(std::chrono::milliseconds duration) {
-    Counts counts;
-    std::jthread producer([this] {
-      for (unsigned seed = 1;;) {
-        for (Round& round : rounds_) slow_down(round.worker);
+  void expect_one_side_sees_the_other() {
+    int rounds = 0;
+    int both_blind = 0;
+    bool over = false;
+    const Deadline end(1500ms);
+    run_together(2, [&](int thread) {
+      const auto mine = static_cast<std::size_t>(thread);
+      const std::size_t theirs = 1 - mine;
+      for (unsigned seed = 1 + static_cast<unsigned>(thread);;) {
+        for (Round& round : rounds_) slow_down(round[theirs], 1);
+        if (thread == 0) over = end.passed();
         meeting_.come();
-        if (over_) return;
-        for (Round& round : rounds_) pass(round.producer, round.worker, [] { AsymmetricFence::light(); }, seed);
+        if (over) return;
+        for (Round& round : rounds_) pass(round[mine], round[theirs], thread == 0, seed);
         meeting_.come();
+        if (thread != 0) continue;
+        for (Round& round : rounds_) {
+          ++rounds;
+          both_blind += round[0].seen == 0 && round[1].seen == 0 ? 1 : 0;
+          for (Side& side : round) side.stored = side.here = 0;
+        }
       }
     });
-    const auto end = steady_clock::now() + duration;
-    for (unsigned seed = 2;;) {
-      for (Round& round : rounds_) slow_down(round.producer);
-      over_ = steady_clock::now() >= end;
-      meeting_.come();
-      if (over_) return counts;
-      for (Round& round : rounds_) pass(round.worker, round.producer, [] { AsymmetricFence::heavy(); }, seed);
-      meeting_.come();
-      for (Round& round : rounds_) {
-        ++counts.rounds;
-        counts.both_blind += round.producer.seen == 0 && round.worker.seen == 0 ? 1 : 0;
-        round.producer.stored = round.worker.stored = 0;
-        round.producer.here = round.worker.here = 0;
-      }
-    }
+    EXPECT_GT(rounds, 100);
+    EXPECT_EQ(both_blind, 0) << "of " << rounds << " rounds";
   }
 
  private:
@@ -93,50 +87,39 @@ class Hunt {
     Line stored;
     int seen;
   };
-  struct Round {
-    Side producer;
-    Side worker;
-  };
+  using Round = std::array<Side, 2>;
 
-  static void slow_down(Side& side) {
-    for (Line& line : side.slow) line.store(1, std::memory_order_relaxed);
+  static void slow_down(Side& side, int value) {
+    for (Line& line : side.slow) line.store(value, std::memory_order_relaxed);
   }
 
-  template <class Fence>
-  static void pass(Side& mine, Side& theirs, Fence fence, unsigned& seed) {
+  static void pass(Side& mine, Side& theirs, bool heavy, unsigned& seed) {
     mine.here = 1;
     for (int spins = 0; theirs.here == 0; ++spins) {
       if (spins > 10'000) std::this_thread::yield();
     }
     seed = seed * 1'664'525 + 1'013'904'223;
     for (unsigned spin = seed >> 25; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
-    for (Line& line : mine.slow) line.store(2, std::memory_order_relaxed);
+    slow_down(mine, 2);
     mine.stored.store(1, std::memory_order_relaxed);
-    fence();
+    heavy ? AsymmetricFence::heavy() : AsymmetricFence::light();
     mine.seen = theirs.stored.load(std::memory_order_relaxed);
   }
 
   std::vector<Round> rounds_{200};
   Meeting meeting_;
-  std::atomic<bool> over_ = false;
 };
-
-void expect_one_side_sees_the_other() {
-  const Counts counts = Hunt().run(1500ms);
-  EXPECT_GT(counts.rounds, 100);
-  EXPECT_EQ(counts.both_blind, 0) << "of " << counts.rounds << " rounds";
-}
 
 /// Before prepare(), and on systems without an asymmetric fence, both sides are full fences. prepare() holds for the
 /// rest of the process, so this is one test.
 TEST(AsymmetricFence, OneSideSeesTheOtherWithFullFencesAndOncePrepared) {
   {
     SCOPED_TRACE("two full fences");
-    expect_one_side_sees_the_other();
+    Hunt().expect_one_side_sees_the_other();
   }
   AsymmetricFence::prepare();
   AsymmetricFence::prepare();  // as each timer does
-  expect_one_side_sees_the_other();
+  Hunt().expect_one_side_sees_the_other();
 }
 
 #if defined(__linux__) && defined(SYS_membarrier)

@@ -110,14 +110,6 @@ TEST_F(SleeperTest, IsWokenForADeadlineOnTheGridThatIsDueInATickBefore) {
   }
 }
 
-TEST_F(SleeperTest, IsWokenFromEachSleepAnew) {
-  for (int sleep = 0; sleep < 1000; ++sleep) {
-    sleeper_.announce(100);
-    sleeper_.wake_for(100);
-    ASSERT_TRUE(is_woken()) << "from sleep " << sleep;
-  }
-}
-
 // If a waker took the announcement away, it could be preempted before it wakes the worker, and no other thread would
 // wake it.
 TEST_F(SleeperTest, TheAnnouncementStaysUntilTheWorkerTakesItBack) {

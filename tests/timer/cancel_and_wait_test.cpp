@@ -90,6 +90,9 @@ void expect_waits_until(Hold& hold, const Timeout& timeout, const char* although
   EXPECT_FALSE(waiter.result());
 }
 
+using Executor = std::function<void(std::function<void()>)>;
+const Executor kInline = [](const std::function<void()>& job) { job(); };
+
 template <class T>
 class CancelAndWait : public ::testing::Test {};
 
@@ -111,13 +114,22 @@ TYPED_TEST(CancelAndWait, IsTrueOnceForAPendingTimeoutAndDestroysTheCallable) {
   for (Timeout* ended : {&timeout, &cancelled, &ran}) EXPECT_FALSE(ended->cancel_and_wait() || ended->cancel());
 }
 
-TYPED_TEST(CancelAndWait, WaitsWhileTheTaskRunsAndWhileItsCallableIsDestroyed) {
-  for (const In held_in : {In::Run, In::Destructor}) {
-    Story story(held_in);
-    Rig<TypeParam> timer;
-    expect_waits_until(story.hold, timer.run_held(story));
-    EXPECT_TRUE(story.ran);
-    EXPECT_TRUE(story.destroyed);
+TYPED_TEST(CancelAndWait, WaitsWhileTheTaskRunsOrItsCallableIsDestroyedAlsoInAnExecutorOfATimerThatIsGone) {
+  enum class Where { Worker, Inline, Elsewhere, ElsewhereAndTheTimerIsGone };
+  for (const Where where : {Where::Worker, Where::Inline, Where::Elsewhere, Where::ElsewhereAndTheTimerIsGone}) {
+    for (const In held_in : {In::Run, In::Destructor}) {
+      Story story(held_in);
+      ThreadPerJob threads;
+      const Executor executor = where == Where::Worker   ? nullptr
+                                : where == Where::Inline ? kInline
+                                                         : threads.executor();
+      Rig<TypeParam> timer({.executor = executor});
+      const Timeout timeout = timer.run_held(story);
+      if (where == Where::ElsewhereAndTheTimerIsGone) timer.destroy();
+      expect_waits_until(story.hold, timeout);
+      EXPECT_TRUE(story.ran);
+      EXPECT_TRUE(story.destroyed);
+    }
   }
 }
 
@@ -176,9 +188,11 @@ TYPED_TEST(CancelAndWait, WaitsForATaskThatMovesItsHandleAwayOrDestroysItsTimer)
 }
 
 TYPED_TEST(CancelAndWait, IsFalseAtOnceInsideTheTaskHoweverDeepAndCancelsAnother) {
-  for (const auto slow_task : {0h, 1h}) {
+  ThreadPerJob threads;
+  for (const Options& options :
+       {Options{}, Options{.slow_task = 1h}, Options{.executor = kInline}, Options{.executor = threads.executor()}}) {
     Story story;
-    Rig<TypeParam> timer({.slow_task = slow_task});
+    Rig<TypeParam> timer(options);
     Timeout far = timer->new_timeout(Actor(story), kFar);
     EXPECT_TRUE(ran_in_task(*timer, [&](Timeout& self) {
       Timeout copy = self;
@@ -220,20 +234,26 @@ class AsksInDestructor {
 };
 
 TYPED_TEST(CancelAndWait, IsFalseAtOnceInTheDestructorOfACallableThatHasRunOrIsCancelledOrDisarmed) {
-  enum class Way { Runs, CancelledElsewhere, CancelledHere, Disarmed };
-  for (const Way way : {Way::Runs, Way::CancelledElsewhere, Way::CancelledHere, Way::Disarmed}) {
+  enum class Way { CancelledElsewhere, CancelledHere, Disarmed, Runs, RunsInline, RunsElsewhere };
+  for (const Way way :
+       {Way::CancelledElsewhere, Way::CancelledHere, Way::Disarmed, Way::Runs, Way::RunsInline, Way::RunsElsewhere}) {
     AsksInDestructor::Asked asked;
     JobQueue queue;
-    Rig<TypeParam> timer(way == Way::Disarmed ? Options{.executor = queue.executor()} : Options{});
+    ThreadPerJob threads;
+    Rig<TypeParam> timer({.executor = way == Way::Disarmed        ? queue.executor()
+                                      : way == Way::RunsInline    ? kInline
+                                      : way == Way::RunsElsewhere ? threads.executor()
+                                                                  : nullptr});
     const bool pends = way == Way::CancelledElsewhere || way == Way::CancelledHere;
+    const bool runs = way >= Way::Runs;
     Timeout timeout = timer->new_timeout(AsksInDestructor(asked), pends ? When(kFar) : When(0ns));
     if (way == Way::Disarmed) {
       ASSERT_TRUE(queue.wait_for(1));
     }
-    if (way != Way::Runs) *asked.timeout = timeout;
+    if (!runs) *asked.timeout = timeout;
     if (way == Way::CancelledElsewhere) std::jthread([&] { EXPECT_TRUE(timeout.cancel()); }).join();
-    EXPECT_TRUE(way == Way::Runs || way == Way::CancelledElsewhere || timeout.cancel_and_wait());
-    ASSERT_TRUE(way == Way::Runs ? asked.answered.wait() : asked.answered.is_open());
+    EXPECT_TRUE(runs || way == Way::CancelledElsewhere || timeout.cancel_and_wait());
+    ASSERT_TRUE(runs ? asked.answered.wait() : asked.answered.is_open());
     EXPECT_FALSE(asked.answer);
   }
 }
@@ -317,14 +337,7 @@ TYPED_TEST(CancelAndWait, DoesNotWaitInAForkedChildForATaskThatRunsInTheParent) 
 }
 #endif
 
-const std::function<void(std::function<void()>)> kInline = [](const std::function<void()>& job) { job(); };
-
-template <class T>
-class CancelAndWaitInExecutor : public ::testing::Test {};
-
-TYPED_TEST_SUITE(CancelAndWaitInExecutor, AllTimers, TimerNames);
-
-TYPED_TEST(CancelAndWaitInExecutor, DisarmsATaskThatWaitsAlsoWhenTheTimerIsGone) {
+TYPED_TEST(CancelAndWait, DisarmsATaskThatWaitsAlsoWhenTheTimerIsGone) {
   for (const bool gone : {false, true}) {
     Story story;
     const auto task = std::make_shared<RecordingTask>();
@@ -350,7 +363,7 @@ TYPED_TEST(CancelAndWaitInExecutor, DisarmsATaskThatWaitsAlsoWhenTheTimerIsGone)
   }
 }
 
-TYPED_TEST(CancelAndWaitInExecutor, WaitsWhileAnotherThreadDestroysTheCallable) {
+TYPED_TEST(CancelAndWait, WaitsWhileAnotherThreadDestroysTheCallable) {
   enum class Way { Cancels, Disarms, DropsTheJob };
   for (const Way way : {Way::Cancels, Way::Disarms, Way::DropsTheJob}) {
     Story story(In::Destructor);
@@ -369,33 +382,8 @@ TYPED_TEST(CancelAndWaitInExecutor, WaitsWhileAnotherThreadDestroysTheCallable) 
   }
 }
 
-TYPED_TEST(CancelAndWaitInExecutor, WaitsForATaskThatRunsInlineOrElsewhereAlsoWhenTheTimerIsGone) {
-  enum class Where { Inline, Elsewhere, ElsewhereAndTheTimerIsGone };
-  for (const Where where : {Where::Inline, Where::Elsewhere, Where::ElsewhereAndTheTimerIsGone}) {
-    Story story(In::Run);
-    ThreadPerJob threads;
-    Rig<TypeParam> timer({.executor = where == Where::Inline ? kInline : threads.executor()});
-    const Timeout timeout = timer.run_held(story);
-    if (where == Where::ElsewhereAndTheTimerIsGone) timer.destroy();
-    expect_waits_until(story.hold, timeout);
-    EXPECT_TRUE(story.destroyed);
-  }
-}
-
-TYPED_TEST(CancelAndWaitInExecutor, IsFalseAtOnceInsideTheTask) {
-  ThreadPerJob threads;
-  for (const auto& executor : {threads.executor(), kInline}) {
-    AsksInDestructor::Asked asked;
-    Rig<TypeParam> timer({.executor = executor});
-    EXPECT_TRUE(ran_in_task(*timer, [&](Timeout& self) { EXPECT_FALSE(self.cancel_and_wait()); }));
-    timer->new_timeout(AsksInDestructor(asked), 0ns);
-    ASSERT_TRUE(asked.answered.wait());
-    EXPECT_FALSE(asked.answer);
-  }
-}
-
 /// Two jobs of one thread, one inside the other.
-TYPED_TEST(CancelAndWaitInExecutor, IsFalseAtOnceInsideATaskThatRunsOtherJobs) {
+TYPED_TEST(CancelAndWait, IsFalseAtOnceInsideATaskThatRunsOtherJobs) {
   JobQueue queue;
   Timeout outer;
   int ran = 0;
@@ -416,7 +404,7 @@ TYPED_TEST(CancelAndWaitInExecutor, IsFalseAtOnceInsideATaskThatRunsOtherJobs) {
   EXPECT_EQ(ran, 2);
 }
 
-TYPED_TEST(CancelAndWaitInExecutor, WaitsForATaskThatTheExecutorKeptAndRefused) {
+TYPED_TEST(CancelAndWait, WaitsForATaskThatTheExecutorKeptAndRefused) {
   Story story(In::Run);
   std::function<void()> kept;
   ErrorLog errors;
@@ -432,7 +420,7 @@ TYPED_TEST(CancelAndWaitInExecutor, WaitsForATaskThatTheExecutorKeptAndRefused) 
   EXPECT_TRUE(story.destroyed);
 }
 
-TYPED_TEST(CancelAndWaitInExecutor, DisarmsATaskThatTheExecutorRefuses) {
+TYPED_TEST(CancelAndWait, DisarmsATaskThatTheExecutorRefuses) {
   Story story;
   Latch told;
   Rig<TypeParam> timer({.executor = [](const std::function<void()>&) { throw 1; },
@@ -491,15 +479,10 @@ void race(Rig& timer) {
 }
 
 TYPED_TEST(CancelAndWait, AnObjectOfTheTaskMayBeDestroyedAfterIt) {
-  Rig<TypeParam> timer;
-  race(timer);
-}
-
-TYPED_TEST(CancelAndWaitInExecutor, AnObjectOfTheTaskMayBeDestroyedAfterIt) {
   JobThread elsewhere;
   JobThread later(20);
   JobQueue never;
-  for (const auto& executor : {kInline, elsewhere.executor(), later.executor(), never.executor()}) {
+  for (const Executor& executor : {Executor(), kInline, elsewhere.executor(), later.executor(), never.executor()}) {
     Rig<TypeParam> timer({.executor = executor});
     race(timer);
   }

@@ -248,32 +248,22 @@ TYPED_TEST(LeewayOf, IsTakenByEachFunctionThatSchedulesOrMoves) {
   const Time exact = timer->now() + kDelay - 1s;
   EXPECT_GE(expected, exact + 1s);
   const auto at = [&](TimeoutId id) { return timer->find(id).deadline(); };
-  EXPECT_EQ(timer->new_timeout(shared, kDelay, leeway).deadline(), expected);
-  EXPECT_EQ(timer->new_timeout([] {}, exact, leeway).deadline(), expected);
-  EXPECT_EQ(timer->new_timeout(shared, exact, leeway).deadline(), expected);
-  EXPECT_EQ(timer->try_new_timeout([] {}, kDelay, leeway).deadline(), expected);
-  EXPECT_EQ(timer->try_new_timeout(shared, kDelay, leeway).deadline(), expected);
-  EXPECT_EQ(timer->try_new_timeout([] {}, exact, leeway).deadline(), expected);
-  EXPECT_EQ(timer->try_new_timeout(shared, exact, leeway).deadline(), expected);
-  EXPECT_EQ(at(timer->add([] {}, kDelay, leeway)), expected);
-  EXPECT_EQ(at(timer->add([] {}, exact, leeway)), expected);
-  EXPECT_EQ(at(timer->try_add([] {}, kDelay, leeway)), expected);
-  EXPECT_EQ(at(timer->try_add([] {}, exact, leeway)), expected);
   TimeoutScope scope(*timer);
-  EXPECT_EQ(at(scope.add([] {}, kDelay, leeway)), expected);
-  EXPECT_EQ(at(scope.add([] {}, exact, leeway)), expected);
   Timeout moved = timer->new_timeout([] {}, 10 * kFar);
-  EXPECT_TRUE(moved.reschedule(kDelay, leeway));
-  EXPECT_EQ(moved.deadline(), expected);
-  EXPECT_TRUE(moved.reschedule(exact + 10 * kFar));
-  EXPECT_TRUE(moved.reschedule(exact, leeway));
-  EXPECT_EQ(moved.deadline(), expected);
   const TimeoutId named = timer->add([] {}, 10 * kFar);
-  EXPECT_TRUE(timer->reschedule(named, kDelay, leeway));
-  EXPECT_EQ(at(named), expected);
-  EXPECT_TRUE(timer->reschedule(named, exact + 10 * kFar));
-  EXPECT_TRUE(timer->reschedule(named, exact, leeway));
-  EXPECT_EQ(at(named), expected);
+  for (const When when : {When(kDelay), When(exact)}) {
+    EXPECT_EQ(timer->new_timeout([] {}, when, leeway).deadline(), expected);
+    EXPECT_EQ(timer->new_timeout(shared, when, leeway).deadline(), expected);
+    EXPECT_EQ(timer->try_new_timeout([] {}, when, leeway).deadline(), expected);
+    EXPECT_EQ(timer->try_new_timeout(shared, when, leeway).deadline(), expected);
+    EXPECT_EQ(at(timer->add([] {}, when, leeway)), expected);
+    EXPECT_EQ(at(timer->try_add([] {}, when, leeway)), expected);
+    EXPECT_EQ(at(scope.add([] {}, when, leeway)), expected);
+    EXPECT_TRUE(moved.reschedule(10 * kFar) && moved.reschedule(when, leeway));
+    EXPECT_EQ(moved.deadline(), expected);
+    EXPECT_TRUE(timer->reschedule(named, 10 * kFar) && timer->reschedule(named, when, leeway));
+    EXPECT_EQ(at(named), expected);
+  }
   EXPECT_FALSE(Timeout().reschedule(kDelay, leeway));
 }
 

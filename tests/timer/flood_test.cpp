@@ -83,14 +83,12 @@ using Kinds = ::testing::Types<Kind<HashedWheelTimer, 1000>, Kind<HierarchicalWh
                                Kind<HierarchicalWheelTimer, 100>, Kind<LoopTimer, 1000>>;
 TYPED_TEST_SUITE(UnderAFlood, Kinds, KindNames);
 
-TYPED_TEST(UnderAFlood, OfTwoThreadsThatScheduleAndCancelATimeoutIsPunctual) {
-  this->expect_punctual(
-      [this](Timer& timer, const auto& over) { schedule_and_cancel(timer, over, this->calls_, 2, 100'000 / kShare); });
-}
-
-TYPED_TEST(UnderAFlood, OfSixThreadsThatScheduleAndCancelATimeoutIsPunctual) {
-  this->expect_punctual(
-      [this](Timer& timer, const auto& over) { schedule_and_cancel(timer, over, this->calls_, 6, 20'000 / kShare); });
+TYPED_TEST(UnderAFlood, OfThreadsThatScheduleAndCancelATimeoutIsPunctual) {
+  for (const auto& [threads, in_flight] : {std::pair(2, 100'000), std::pair(6, 20'000)}) {
+    this->expect_punctual([this, threads = threads, in_flight = in_flight](Timer& timer, const auto& over) {
+      schedule_and_cancel(timer, over, this->calls_, threads, static_cast<std::size_t>(in_flight / kShare));
+    });
+  }
 }
 
 TYPED_TEST(UnderAFlood, OfDueTasksATimeoutIsPunctual) {

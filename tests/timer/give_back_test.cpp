@@ -137,15 +137,19 @@ class AfterAPeak : public ::testing::Test {
   Core* core_ = nullptr;  // of the timer of the latest schedule()
 };
 
-TEST_F(AfterAPeak, ThatWasCancelledByItsThreadOrAnother) {
-  for (const bool elsewhere : {false, true}) {
+TEST_F(AfterAPeak, ThatWasCancelledByItsThreadOrAnotherOrExpired) {
+  for (const int way : {0, 1, 2}) {
     HastyTimer timer(10ms);
     slabs_ = {};
     std::vector<Timeout> timeouts = schedule(timer, kPeak);
     ASSERT_TRUE(all_is_resident());
     StayingThreads threads;
-    elsewhere ? threads.call([&] { cancel_all(timeouts); }) : cancel_all(timeouts);
-    EXPECT_TRUE(falls_to(little()));
+    if (way == 0) cancel_all(timeouts);
+    if (way == 1) threads.call([&] { cancel_all(timeouts); });
+    for (Timeout& timeout : timeouts) ASSERT_TRUE(timeout.reschedule(0ns));
+    timeouts.clear();
+    EXPECT_TRUE(falls_to(little())) << "way " << way;
+    EXPECT_EQ(ran_, way == 2 ? kPeak : 0);
   }
 }
 
@@ -157,16 +161,6 @@ TEST_F(AfterAPeak, ThatWasCancelledInAnyOrder) {
   std::shuffle(timeouts.begin(), timeouts.end(), std::minstd_rand(1));
   cancel_all(timeouts);
   EXPECT_TRUE(falls_to(kKeptByPool + little()));
-}
-
-TEST_F(AfterAPeak, ThatExpired) {
-  HastyTimer timer(10ms);
-  {
-    const Gate at_once(timer);
-    schedule(timer, kPeak, 0ns);
-  }
-  EXPECT_TRUE(falls_to(little()));
-  EXPECT_EQ(ran_, kPeak);
 }
 
 /// The worker knows of nothing that is due when they are withdrawn, and none of them has ever been in the wheel. So the
@@ -273,19 +267,6 @@ TEST_F(AfterAPeak, LeavesMemoryThatWasUsedForAMoment) {
   EXPECT_LE(slabs_.resident_pages(), slabs_.pages() * 60 / 100);
 }
 
-/// All of it was used again for a moment after the timer began to watch it. So the timer watches for the whole time
-/// again.
-TEST_F(AfterAPeak, StaysForTheWholeTimeSinceItWasUsed) {
-  ManualTimer timer(1ms);
-  peak(timer);
-  pass_seconds(timer, 6);
-  peak(timer);
-  pass_seconds(timer, 10);
-  EXPECT_TRUE(all_is_resident());
-  pass_seconds(timer, 30);
-  EXPECT_LE(slabs_.resident_pages(), little());
-}
-
 /// Memory that went back reads as zeros.
 TEST_F(AfterAPeak, NoPendingTimeoutIsFoundWhereMemoryWentBack) {
   ManualTimer timer(Options{.tick_duration = 1ms, .trace_origins = true}, steady_clock::time_point());
@@ -321,12 +302,14 @@ TEST_F(AfterAPeak, StaysIfTimeEndsBefore) {
   EXPECT_EQ(ran_, 0);
 }
 
-/// Calls of advance() give the memory back, a bounded part in each. The second peak needs fresh memory.
-TEST_F(AfterAPeak, OfAManualTimer) {
+/// Calls of advance() give the memory back, a bounded part in each. After the timer has begun to watch it, all of it is
+/// used again for a moment. So the timer watches for the whole time again. The second peak needs fresh memory.
+TEST_F(AfterAPeak, OfAManualTimerStaysForTheWholeTimeSinceItWasUsed) {
   ManualTimer timer(1ms);
-  for (const int peak : {kPeak, kPeak * 4 / 3}) {
-    std::vector<Timeout> timeouts = schedule(timer, peak);
-    cancel_all(timeouts);
+  for (const int count : {kPeak, kPeak * 4 / 3}) {
+    peak(timer, count);
+    pass_seconds(timer, 6);
+    peak(timer, count);
     pass_seconds(timer, 11);
     EXPECT_TRUE(all_is_resident());
     timer.advance(2s);

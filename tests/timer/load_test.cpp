@@ -48,31 +48,27 @@ void repeat(int times, Growth& growth, Step step) {
 INSTANTIATE_TEST_SUITE_P(Threads, HeldWorker, ::testing::Values(1, 2, 8),
                          [](const auto& info) { return std::to_string(info.param); });
 
+/// Each thread cancels the timeout that it has just scheduled, or any of many. Some callables have memory of their own.
 TEST_P(HeldWorker, OwnCancelsLeaveNothing) {
-  for (const std::int64_t limit : {-1, 10}) {
-    HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = limit}};
-    flood(timer, [&](int, Growth& growth) {
-      repeat(each(), growth, [&](int) {
-        Timeout timeout = timer.try_new_timeout(must_not_run, kFar);
-        EXPECT_EQ(timeout.cancel(), limit < 0 || timeout);
+  struct Row {
+    std::size_t pending;  // of each thread
+    std::int64_t limit;
+  };
+  for (const Row& row : {Row{1, -1}, Row{1, 10}, Row{1000, -1}}) {
+    HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = row.limit}};
+    flood(timer, [&](int thread, Growth& growth) {
+      const auto large = [pad = std::array<char, 200>{}] { static_cast<void>(pad), must_not_run(); };
+      std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+      std::vector<Timeout> ring(row.pending);
+      repeat(each(), growth, [&](int i) {
+        Timeout& timeout = ring[random() % ring.size()];
+        EXPECT_EQ(timeout.cancel(), static_cast<bool>(timeout));
+        timeout = i % 4 == 0 ? timer.try_new_timeout(large, kFar) : timer.try_new_timeout(must_not_run, kFar);
+        EXPECT_TRUE(timeout || row.limit > 0);
       });
+      for (Timeout& timeout : ring) timeout.cancel();
     });
   }
-}
-
-TEST_P(HeldWorker, OwnCancelsAmongPendingOnesLeaveNothing) {
-  constexpr std::size_t kPending = 1000;
-  HashedWheelTimer timer(1ms);
-  flood(timer, [&](int thread, Growth& growth) {
-    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
-    std::array<Timeout, kPending> ring;
-    repeat(each(), growth, [&](int) {
-      Timeout& timeout = ring[random() % kPending];
-      timeout.cancel();
-      timeout = timer.new_timeout(must_not_run, kFar);
-    });
-    for (Timeout& timeout : ring) timeout.cancel();
-  });
 }
 
 TEST_P(HeldWorker, CancelsByAnotherThreadLeaveNothing) {
@@ -95,14 +91,6 @@ TEST_P(HeldWorker, CancelsByAnotherThreadLeaveNothing) {
       handed_over.arrive_and_wait();
       growth.look();
     }
-  });
-}
-
-TEST_P(HeldWorker, CallablesOfTheirOwnMemoryLeaveNothing) {
-  HashedWheelTimer timer(1ms);
-  flood(timer, [&](int, Growth& growth) {
-    const auto large = [pad = std::array<char, 200>{}] { (void)pad; };
-    repeat(each() / 4, growth, [&](int) { EXPECT_TRUE(timer.new_timeout(large, kFar).cancel()); });
   });
 }
 
@@ -207,25 +195,6 @@ TEST(Withdraw, FreesTheNodeAtOnce) {
     EXPECT_EQ(timer.pending_timeouts(), 0);
     EXPECT_EQ(timer.stats().rejected, 0);
   }
-}
-
-/// The withdrawn timeout's entry comes first in the queue, but the new timeout in its node has a place of its own: it
-/// runs after those between.
-TEST(Withdraw, TheNewTimeoutTakesItsOwnPlaceInTheQueue) {
-  Order order(3);
-  HashedWheelTimer timer(1ms);
-  {
-    const Gate gate(timer);
-    Timeout first = timer.new_timeout([] {}, 0ns);
-    const std::size_t node = node_of(first);
-    timer.new_timeout(order.task(1), 0ns);
-    timer.new_timeout(order.task(2), 0ns);
-    EXPECT_TRUE(first.cancel());
-    first = {};
-    const Timeout again = timer.new_timeout(order.task(3), 0ns);
-    EXPECT_EQ(node_of(again), node) << "it was to be the same node";
-  }
-  order.expect_ascending();
 }
 
 /// The callable may own the handle through which it is cancelled, and its destructor may use the timer.

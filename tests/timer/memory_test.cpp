@@ -119,13 +119,6 @@ INSTANTIATE_TEST_SUITE_P(Timeouts, AfterABurst,
                          ::testing::ValuesIn(kSanitized ? std::vector{500, 2000} : std::vector{500, 2000, 5000}),
                          [](const auto& info) { return std::to_string(info.param); });
 
-TEST_P(AfterABurst, OfHandlesAThreadKeepsLittle) {
-  expect_little([&] {
-    std::vector<Timeout> handles = far_timeouts(timer, timeouts);
-    cancel_all(handles);
-  });
-}
-
 /// The thread that has scheduled the timeouts drops the entries of those that the other thread has cancelled, and gets
 /// their nodes.
 TEST_P(AfterABurst, OfWhichAnotherThreadEndsSomeAThreadKeepsLittle) {

@@ -47,32 +47,24 @@ TEST(MessageOfAnException, NamesItsOriginInOneLineUnlessThereIsAHandler) {
             "");
 }
 
-TEST(MessageOfAnException, NamesAScheduleThatWasRefused) {
-  Timeout other;
-  const auto refuse_next = [&](ManualTimer& timer) {
-    schedule(timer, Schedule::fixed_rate(0s, 1s), [&] { other = timer.new_timeout([] {}, kFar); });
-  };
-  EXPECT_EQ(line_about({.max_pending_timeouts = 1}, refuse_next),
-            "hashed_wheel_timer: an exception was thrown by a schedule, which has ended: "
-            "schedule: max_pending_timeouts: 1 timeouts are pending already\n");
-}
-
-TEST(MessageOfAnException, NamesARepeatedTimer) {
+TEST(MessageOfAnException, NamesAScheduleAndARepeatedTimer) {
+  const std::string line = "hashed_wheel_timer: an exception was thrown by a ";
+  const std::string refusal = ": max_pending_timeouts: 1 timeouts are pending already\n";
   Timeout other;
   std::optional<RepeatedTimer> repeated;
-  const auto refuse_next = [&](ManualTimer& timer) {
-    repeated.emplace("election", 1ns, timer,
-                     RepeatedTimer::Hooks{.on_trigger = [&] { other = timer.new_timeout([] {}, kFar); }});
+  const auto repeat = [&](ManualTimer& timer, std::function<void()> on_trigger) {
+    repeated.emplace("election", 1ns, timer, RepeatedTimer::Hooks{.on_trigger = std::move(on_trigger)});
     repeated->start();
   };
-  EXPECT_EQ(line_about({.max_pending_timeouts = 1}, refuse_next),
-            "hashed_wheel_timer: an exception was thrown by a RepeatedTimer: "
-            "RepeatedTimer election: max_pending_timeouts: 1 timeouts are pending already\n");
-  const auto throws = [&](ManualTimer& timer) {
-    repeated.emplace("election", 1ns, timer, RepeatedTimer::Hooks{.on_trigger = throw_wrong});
-    repeated->start();
-  };
-  EXPECT_EQ(line_about({}, throws), "hashed_wheel_timer: an exception was thrown by a RepeatedTimer: wrong\n");
+  const auto takes_the_place = [&](ManualTimer& timer) { return [&] { other = timer.new_timeout([] {}, kFar); }; };
+  const Options limited{.max_pending_timeouts = 1};
+  EXPECT_EQ(
+      line_about(limited,
+                 [&](ManualTimer& timer) { schedule(timer, Schedule::fixed_rate(0s, 1s), takes_the_place(timer)); }),
+      line + "schedule, which has ended: schedule" + refusal);
+  EXPECT_EQ(line_about(limited, [&](ManualTimer& timer) { repeat(timer, takes_the_place(timer)); }),
+            line + "RepeatedTimer: RepeatedTimer election" + refusal);
+  EXPECT_EQ(line_about({}, [&](ManualTimer& timer) { repeat(timer, throw_wrong); }), line + "RepeatedTimer: wrong\n");
 }
 
 /// The exception of on_task_error replaces that of the task.

@@ -20,45 +20,25 @@ int accepted(Timer& timer, int attempts);
 namespace hwt::test {
 namespace {
 
-TEST(NoExceptions, SchedulesAndRuns) {
-  HashedWheelTimer timer(1ms);
-  EXPECT_TRUE(no_exceptions::runs_callable_and_task(timer));
-}
-
-TEST(NoExceptions, Cancels) {
-  HashedWheelTimer timer(1ms);
-  EXPECT_TRUE(no_exceptions::cancels(timer));
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-}
-
-TEST(NoExceptions, BadArgumentsAreNullHandles) {
+TEST(NoExceptions, AllOfATimerCanBeUsed) {
   HashedWheelTimer timer(1ms);
   EXPECT_TRUE(no_exceptions::bad_arguments_are_null_handles(timer));
   EXPECT_EQ(timer.stats().scheduled, 0);
-}
-
-TEST(NoExceptions, SleepsAndIsStopped) {
-  HashedWheelTimer timer(1ms);
+  EXPECT_TRUE(no_exceptions::runs_callable_and_task(timer));
+  EXPECT_TRUE(no_exceptions::cancels(timer));
   EXPECT_TRUE(no_exceptions::sleeps_and_is_stopped(timer));
   EXPECT_EQ(timer.pending_timeouts(), 0);
-}
-
-TEST(NoExceptions, TheLimitIsANullHandle) {
-  HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 3}};
-  EXPECT_EQ(no_exceptions::accepted(timer, 5), 3);
-  EXPECT_EQ(timer.stats().rejected, 2);
-}
-
-TEST(NoExceptions, AStoppedTimerIsANullHandle) {
-  HashedWheelTimer timer(1ms);
   timer.stop();
   EXPECT_EQ(no_exceptions::accepted(timer, 2), 0);
 }
 
-TEST(NoExceptions, AFailingThreadFactoryIsANullHandle) {
-  HashedWheelTimer timer{{.thread_factory = [](std::function<void()>) -> std::thread { throw 1; }}};
-  EXPECT_EQ(no_exceptions::accepted(timer, 2), 0);
-  EXPECT_EQ(timer.pending_timeouts(), 0);
+TEST(NoExceptions, ARefusalIsANullHandle) {
+  HashedWheelTimer limited{{.tick_duration = 1ms, .max_pending_timeouts = 3}};
+  EXPECT_EQ(no_exceptions::accepted(limited, 5), 3);
+  EXPECT_EQ(limited.stats().rejected, 2);
+  HashedWheelTimer without_thread{{.thread_factory = [](std::function<void()>) -> std::thread { throw 1; }}};
+  EXPECT_EQ(no_exceptions::accepted(without_thread, 2), 0);
+  EXPECT_EQ(without_thread.pending_timeouts(), 0);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace hwt::test {
 namespace {
 
 // Promise 1: Never early: a task starts at or after its deadline, by `steady_clock`.
-// Also tests/timer/conformance_test.cpp: Conformance.EachTaskRunsOnceAndNeverBeforeItsDeadline
+// Also tests/timer/conformance_test.cpp: Conformance.EveryTimeoutHasExactlyOneFate
 // Also tests/timer/reschedule_test.cpp: Reschedule
 // Also tests/timer/short_tick_test.cpp: ShortTick.IsNeverEarlyAndRunsEachOnce
 // Also tests/manual/manual_timer_test.cpp: Advance, AdvanceTo.ATimeoutScheduledAfterAJumpIsNotEarly
@@ -191,8 +191,8 @@ TEST(Promise6, NeverMoreThanTheLimitAreAccepted) {
 // Promise 7: Cancelled timeouts do not accumulate while the worker sleeps through a long tick. One cancelled by the
 // thread that made it is usually free at once. A thread wakes the worker for every 4,096 that it cancels in the wheel,
 // and the worker collects them.
-// Also tests/manual/on_earlier_test.cpp: OnEarlier.IsCalledForEach4096InTheWheelThatAreCancelled
-// Also tests/timer/flood_test.cpp: UnderAFlood.OfTwoThreadsThatScheduleAndCancelATimeoutIsPunctual
+// Also tests/manual/on_earlier_test.cpp: OnEarlier.IsCalledForThousandsInTheWheelThatAreDueEarlierOrCancelled
+// Also tests/timer/flood_test.cpp: UnderAFlood.OfThreadsThatScheduleAndCancelATimeoutIsPunctual
 // Also tests/timer/load_test.cpp: HeldWorker
 // Also tests/timer/load_test.cpp: Withdraw.FreesTheNodeAtOnce
 

@@ -3,6 +3,7 @@
 
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
+#include "tests/support/when_copied.h"
 
 namespace hwt::test {
 namespace {
@@ -44,18 +45,13 @@ TEST(Races, PrintingAHandleWhileItsTimerGoes) {
 }
 
 TEST(Limit, CopyingACallableTakesNoPlace) {
-  struct SlowToCopy {
-    explicit SlowToCopy(Hold& its_hold) : hold(its_hold) {}
-    SlowToCopy(const SlowToCopy& other) : hold(other.hold) {
-      hold();
-      throw std::runtime_error("no copy");
-    }
-    void operator()() const {}
-    Hold& hold;
-  };
   HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
   Hold hold;
-  const SlowToCopy slow(hold);
+  const std::function<void()> copying = [&] {
+    hold();
+    throw std::runtime_error("no copy");
+  };
+  const WhenCopied slow(copying);
   std::jthread other([&] { EXPECT_THROW(timer.new_timeout(slow, kFar), std::runtime_error); });
   ASSERT_TRUE(hold.wait_until_entered());
   EXPECT_EQ(timer.pending_timeouts(), 0);

@@ -6,36 +6,15 @@
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
+#include "tests/support/clock_readings.h"
 #include "tests/support/test_support.h"
 
 #if defined(__linux__)
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <ctime>
 #endif
 
 namespace hwt {
 namespace {
-
-// How often this thread has read the clock.
-[[maybe_unused]] thread_local std::int64_t clock_readings = 0;
-
-#if defined(__GLIBC__) && !HWT_TEST_SANITIZED
-#define HWT_COUNTS_CLOCK_READINGS 1
-}  // namespace
-}  // namespace hwt
-
-/// Replaces the function of the C library, which std::chrono calls, to count the readings.
-extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
-  ++hwt::clock_readings;
-  return static_cast<int>(syscall(SYS_clock_gettime, clock, time));
-}
-
-namespace hwt {
-namespace {
-#endif
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 using std::chrono::nanoseconds;
@@ -131,13 +110,13 @@ TEST_P(ShortTick, ManyCancelledAreCalledTogether) {
   EXPECT_LE(timer.stats().wakeups - before, 4 * milliseconds + 10);
 }
 
-#if defined(HWT_COUNTS_CLOCK_READINGS)
+#if defined(HWT_TEST_COUNTS_CLOCK_READINGS) && !HWT_TEST_SANITIZED
 /// After a stall the worker does not process past ticks one by one. Of 20,000 ticks with one task each, it processes
 /// many between two looks at the clock and the inbox.
 TEST(ShortTicks, AreCaughtUpTogether) {
   constexpr int kTicks = 20'000;
-  std::int64_t readings_at_first = 0;  // the worker's
-  std::int64_t readings_at_last = 0;
+  int readings_at_first = 0;  // the worker's
+  int readings_at_last = 0;
   std::atomic<int> runs = 0;
   HierarchicalWheelTimer timer(1us);
   for (auto head_start = 50ms;; head_start *= 2) {
@@ -208,42 +187,31 @@ TEST(ShortTicks, LagCountsFromTheFirstTickOfThoseProcessedTogether) {
 
 int slack_of_this_thread() { return prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0); }
 
-int slack_of_worker(nanoseconds tick) {
-  std::atomic<int> slack = -1;
-  HierarchicalWheelTimer timer(tick);
-  EXPECT_TRUE(ran_in_task(timer, [&] { slack = slack_of_this_thread(); }));
-  return slack;
-}
-
-TEST(TimerSlack, OnlyAWorkerWithAShortTickHasNone) {
-  const int usual = slack_of_this_thread();
-  if (usual <= 1) GTEST_SKIP() << "this thread has none";
-  EXPECT_EQ(slack_of_worker(1us), 1);
-  EXPECT_EQ(slack_of_worker(999us), 1);
-  EXPECT_EQ(slack_of_worker(1ms), usual);
-  EXPECT_EQ(slack_of_this_thread(), usual);
-}
-
-/// A thread of the user may live on after the timer has stopped.
-TEST(TimerSlack, ComesBackToTheThreadOfAFactory) {
-  const int usual = slack_of_this_thread();
-  if (usual <= 1) GTEST_SKIP() << "this thread has none";
-  std::atomic<int> during = 0;
-  std::atomic<int> after = 0;
+/// Returns the slack of a worker's thread in a task, and after the timer has ended: a thread of the user may live on.
+std::pair<int, int> slack_of_worker(nanoseconds tick) {
+  std::pair<int, int> slack{-1, -1};
   Latch over;
   {
-    HierarchicalWheelTimer timer({.tick_duration = 10us, .thread_factory = [&](std::function<void()> body) {
+    HierarchicalWheelTimer timer({.tick_duration = tick, .thread_factory = [&](std::function<void()> body) {
                                     return std::thread([&, body = std::move(body)] {
                                       body();
-                                      after = slack_of_this_thread();
+                                      slack.second = slack_of_this_thread();
                                       over.count_down();
                                     });
                                   }});
-    EXPECT_TRUE(ran_in_task(timer, [&] { during = slack_of_this_thread(); }));
+    EXPECT_TRUE(ran_in_task(timer, [&] { slack.first = slack_of_this_thread(); }));
   }
   EXPECT_TRUE(over.wait());
-  EXPECT_EQ(during, 1);
-  EXPECT_EQ(after, usual);
+  return slack;
+}
+
+TEST(TimerSlack, OnlyAWorkerWithAShortTickHasNoneAndItComesBackToItsThread) {
+  const int usual = slack_of_this_thread();
+  if (usual <= 1) GTEST_SKIP() << "this thread has none";
+  EXPECT_EQ(slack_of_worker(1us), std::pair(1, usual));
+  EXPECT_EQ(slack_of_worker(999us), std::pair(1, usual));
+  EXPECT_EQ(slack_of_worker(1ms), std::pair(usual, usual));
+  EXPECT_EQ(slack_of_this_thread(), usual);
 }
 
 #endif

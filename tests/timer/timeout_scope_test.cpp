@@ -7,6 +7,7 @@
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
 #include "tests/support/held_task.h"
+#include "tests/support/when_copied.h"
 
 #if !defined(_WIN32)
 #include "tests/support/forked_child.h"
@@ -21,18 +22,6 @@ class Scope : public testing::Test {
   const std::unique_ptr<T> timer = make_timer<T>();
 };
 TYPED_TEST_SUITE(Scope, AllTimers);
-
-TYPED_TEST(Scope, RunsItsTimeoutsAndForgetsThem) {
-  std::atomic<int> ran = 0;
-  TimeoutScope scope(*this->timer);
-  std::unique_ptr<Gate> gate = hold_worker(*this->timer);  // neither runs before size()
-  scope.add([&] { ++ran; }, 1ms);
-  scope.add([&] { ++ran; }, this->timer->now() + 2ms);
-  EXPECT_EQ(scope.size(), 2u);
-  gate.reset();
-  EXPECT_TRUE(passes_until(*this->timer, [&] { return ran == 2; }));
-  EXPECT_TRUE(passes_until(*this->timer, [&] { return scope.size() == 0; }));
-}
 
 TYPED_TEST(Scope, CancelsOneOrAllAndCanBeUsedAfterwards) {
   TimeoutScope scope(*this->timer);
@@ -135,8 +124,8 @@ TYPED_TEST(Scope, MayBeUsedInsideItsOwnTasks) {
       if (++ran < 5) scope.add(Again{scope, ran}, 1ms);
     }
   };
-  scope.add(Again{scope, ran}, 0ms);
-  EXPECT_TRUE(passes_until(*this->timer, [&] { return ran == 5; }));
+  scope.add(Again{scope, ran}, this->timer->now());
+  EXPECT_TRUE(passes_until(*this->timer, [&] { return ran == 5 && scope.size() == 0; })) << "it forgets them";
 }
 
 /// The last owner of the object is a callable, which is destroyed after its task has run.
@@ -169,22 +158,29 @@ TYPED_TEST(Scope, MayBeUsedByADestructorOfACallable) {
   EXPECT_EQ(scope.size(), 0u);
 }
 
-TEST(TimeoutScope, CancelsAllBeforeItWaits) {
+TEST(TimeoutScope, WaitsForATaskThatRunsAfterItHasCancelledTheOthers) {
   ThreadPerJob threads;
-  HashedWheelTimer timer({.tick_duration = 1ms, .executor = threads.executor()});
-  std::atomic<bool> ends = false;
-  Latch runs;
-  {
-    TimeoutScope scope(timer);
-    add_after(scope, 0ms, [&] {
-      runs.count_down();
-      EXPECT_TRUE(eventually([&] { return ends && timer.pending_timeouts() == 0; }));
-    });
-    ASSERT_TRUE(runs.wait());
-    for (int i = 0; i < 100; ++i) scope.add(must_not_run, kFar);
-    ends = true;
+  HashedWheelTimer pooled({.tick_duration = 1ms, .executor = threads.executor()});
+  HashedWheelTimer timer(1ms);
+  for (int i = 0; i < 50; ++i) {
+    Timer& used = i % 2 == 0 ? pooled : timer;
+    Hold hold;
+    std::atomic<bool> over = false;
+    {
+      TimeoutScope scope(used);
+      add_after(scope, 0ms, [&] {
+        hold();  // fails if cancel_all() waits for the task
+        EXPECT_TRUE(eventually([&] { return used.pending_timeouts() == 0; }));
+        std::this_thread::sleep_for(2ms);
+        over = true;
+      });
+      ASSERT_TRUE(hold.wait_until_entered());
+      EXPECT_EQ(scope.cancel_all(), 0u) << "the task runs already";
+      for (int other = 0; other < 100; ++other) scope.add(must_not_run, kFar);
+      hold.let_go();
+    }
+    EXPECT_TRUE(over);
   }
-  timer.stop();
 }
 
 TEST(TimeoutScope, MayBeDestroyedInATaskWhileOthersUseIt) {
@@ -255,23 +251,18 @@ void make_peak(TimeoutScope& scope) {
 /// An add() makes room for its id before it calls the timer. Afterwards the scope needs no memory, even if adds within
 /// the call find none.
 TEST(TimeoutScope, IsUnchangedByAddsWithoutMemoryDuringAnAdd) {
-  struct AddsWhenCopied {
-    explicit AddsWhenCopied(std::function<void()> its_adds) : adds(std::move(its_adds)) {}
-    AddsWhenCopied(const AddsWhenCopied& other) : adds(other.adds) { adds(); }
-    void operator()() const { must_not_run(); }
-    std::function<void()> adds;
-  };
   ManualTimer timer;
   TimeoutScope scope(timer);
   make_peak(scope);
   std::size_t added = 0;
-  const AddsWhenCopied callable([&] {
+  const std::function<void()> adds = [&] {
     const Shortage shortage(0, Shortage::kAll);
     try {
       for (int i = 0; i < 100; ++i, ++added) scope.add([] { must_not_run(); }, kFar);
     } catch (const std::bad_alloc&) {
     }
-  });
+  };
+  const WhenCopied callable(adds);
   for (int i = 0; i < 200; ++i, ++added) scope.add(callable, kFar);
   EXPECT_GE(added, 200u);
   EXPECT_EQ(scope.size(), added);
@@ -280,17 +271,12 @@ TEST(TimeoutScope, IsUnchangedByAddsWithoutMemoryDuringAnAdd) {
 
 /// From the copy of the callable to the end of add(), no allocation succeeds.
 TEST(TimeoutScope, HasAPlaceForTheIdOfAnAddThatFreesTheMemoryOfAPeakOrKeepsItWithoutMemoryForLess) {
-  struct CopiedLast {
-    explicit CopiedLast(std::optional<Shortage>& its_shortage) : shortage(its_shortage) {}
-    CopiedLast(const CopiedLast& other) : shortage(other.shortage) { shortage.emplace(0, Shortage::kAll); }
-    void operator()() const { must_not_run(); }
-    std::optional<Shortage>& shortage;
-  };
   ManualTimer timer;
   TimeoutScope scope(timer);
   make_peak(scope);
   std::optional<Shortage> shortage;
-  const CopiedLast callable(shortage);
+  const std::function<void()> begin_shortage = [&] { shortage.emplace(0, Shortage::kAll); };
+  const WhenCopied callable(begin_shortage);
   for (int i = 0; i < 10'000; ++i) {
     try {
       scope.cancel(scope.add(callable, kFar));
@@ -353,26 +339,6 @@ TEST(TimeoutScope, CountsATimeoutWhoseCallableIsBeingDestroyed) {
   story.hold.let_go();
   canceller.join();
   EXPECT_EQ(scope.size(), 0u);
-}
-
-TEST(TimeoutScope, WaitsForATaskThatRuns) {
-  HashedWheelTimer timer(1ms);
-  for (int i = 0; i < 50; ++i) {
-    Hold hold;
-    std::atomic<bool> over = false;
-    {
-      TimeoutScope scope(timer);
-      add_after(scope, 0ms, [&] {
-        hold();  // fails if cancel_all() waits for the task
-        std::this_thread::sleep_for(2ms);
-        over = true;
-      });
-      ASSERT_TRUE(hold.wait_until_entered());
-      EXPECT_EQ(scope.cancel_all(), 0u) << "the task runs already";
-      hold.let_go();
-    }
-    EXPECT_TRUE(over);
-  }
 }
 
 TEST(TimeoutScope, RefusedTimeoutsAndThoseThatTheTimerCancelsLeaveNothing) {

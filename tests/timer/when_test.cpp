@@ -176,90 +176,20 @@ TEST(WallClock, ADistanceBeyondTheRangeOfTheClockIsItsEnd) {
 
 #endif
 
-class ByTheWallClock : public ::testing::Test {
- protected:
-  // Reads steady_clock first, so a deadline that is an hour by the wall clock from then on is not before due_.
-  // The wall clock may round down to its unit.
-  ByTheWallClock() : due_(steady_clock::now() + 1h - system_clock::duration(1)), wall_(system_clock::now() + 1h) {}
-
-  void expect_due(steady_clock::time_point deadline) const {
-    EXPECT_GE(deadline, due_);
-    EXPECT_LE(deadline, due_ + 1min) << "generous";
-  }
-  auto counting() {
-    return [this] { ++ran_; };
-  }
-  /// Nothing runs before due_, and `count` tasks have run a minute later.
-  void expect_runs(int count) {
-    timer_.advance_to(due_ - 1ns);
-    EXPECT_EQ(ran_, 0);
-    timer_.advance_to(due_ + 2min);
-    EXPECT_EQ(ran_, count);
-  }
-
-  const steady_clock::time_point due_;
-  const system_clock::time_point wall_;
-  int ran_ = 0;
-  ManualTimer timer_{1ms, steady_clock::now()};
-};
-
-TEST_F(ByTheWallClock, ATimerSchedulesAndMoves) {
-  struct Counting : TimerTask {
-    explicit Counting(int& count) : ran(count) {}
-    void run(Timeout&) override { ++ran; }
-    int& ran;
-  };
-  const auto shared = std::make_shared<Counting>(ran_);
-  expect_due(timer_.new_timeout(counting(), wall_).deadline());
-  expect_due(timer_.new_timeout(shared, wall_).deadline());
-  expect_due(timer_.try_new_timeout(counting(), wall_).deadline());
-  expect_due(timer_.try_new_timeout(shared, wall_).deadline());
-  expect_due(timer_.find(timer_.add(counting(), wall_)).deadline());
-  expect_due(timer_.find(timer_.try_add(counting(), wall_)).deadline());
-  TimeoutScope scope(timer_);
-  expect_due(timer_.find(scope.add(counting(), wall_)).deadline());
-  Timeout timeout = timer_.new_timeout(counting(), 1s);
-  EXPECT_TRUE(timeout.reschedule(wall_));
-  expect_due(timeout.deadline());
-  const TimeoutId id = timer_.add(counting(), 1s);
-  EXPECT_TRUE(timer_.reschedule(id, wall_));
-  expect_due(timer_.find(id).deadline());
-  expect_runs(9);
-}
-
-TEST_F(ByTheWallClock, AKeyedTimerExpires) {
-  KeyedTimer<int, int> keyed(timer_, [this](int, int) { ++ran_; });
-  EXPECT_EQ(keyed.set(1, 1, wall_), KeyedResult::Added);
-  EXPECT_EQ(keyed.set(2, 2, 1s), KeyedResult::Added);
-  EXPECT_EQ(keyed.move(2, wall_), KeyedResult::Moved);
-  expect_runs(2);
-}
-
-TEST_F(ByTheWallClock, AStopAfterStops) {
-  const StopAfter limit(timer_, wall_);
-  StopAfter moved(timer_, 1s);
-  EXPECT_TRUE(moved.reschedule(wall_));
-  timer_.advance_to(due_ - 1ns);
-  EXPECT_FALSE(limit.timed_out() || moved.timed_out());
-  timer_.advance_to(due_ + 2min);
-  EXPECT_TRUE(limit.timed_out() && moved.timed_out());
-}
-
-TEST_F(ByTheWallClock, APassiveWheelFires) {
-  struct Node : WheelNode {
-    void on_timeout() override {}
-  };
-  PassiveWheel wheel(1ms, steady_clock::now());
-  Node node;
-  wheel.schedule(node, wall_);
-  expect_due(node.deadline());
-  Node postponed;
-  wheel.schedule(postponed, 1s);
-  wheel.postpone(postponed, wall_);
-  expect_due(postponed.deadline());
-  EXPECT_EQ(wheel.advance(due_ - 1ns), 0U);
-  EXPECT_EQ(wheel.advance(due_ + 2min), 2U);
-}
+/// Each function that takes a delay takes a When, and so a point of the wall clock.
+template <class Point>
+concept IsTakenEverywhere =
+    requires(Timer& timer, TimeoutScope& scope, Timeout& timeout, KeyedTimer<int, int>& keyed, StopAfter& limit,
+             PassiveWheel& wheel, WheelNode& node, std::shared_ptr<TimerTask> task, Point at) {
+      timer.new_timeout([] {}, at), timer.try_new_timeout([] {}, at);
+      timer.new_timeout(task, at), timer.try_new_timeout(task, at);
+      timer.add([] {}, at), timer.try_add([] {}, at), timer.reschedule(TimeoutId(), at);
+      scope.add([] {}, at), timeout.reschedule(at);
+      keyed.set(1, 1, at), keyed.move(1, at);
+      StopAfter(timer, at), limit.reschedule(at);
+      wheel.schedule(node, at), wheel.postpone(node, at);
+    };
+static_assert(IsTakenEverywhere<system_clock::time_point>);
 
 // Deadlines in another unit than the clock's: each function that takes one saturates, and rounds to the later
 // nanosecond.
