@@ -3,6 +3,7 @@
 #include "hashed_wheel_timer/loop_timer.h"
 
 #include "hashed_wheel_timer/internal/handover/producer.h"
+#include "hashed_wheel_timer/internal/tuning.h"
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "tests/support/any_timer.h"
 
@@ -131,6 +132,31 @@ TEST(LoopTimer, RunDueLeavesATimeoutInTheQueueUntilItsTickIsOver) {
   timer.new_timeout([] {}, 0s);
   timer.run_due();
   EXPECT_EQ(timer.stats().backlog, 1);
+}
+
+/// The queue of that thread is not due before an hour has passed.
+TEST(LoopTimer, RunDueRunsATimeoutOfAnotherThreadThatThisThreadHasMovedNearer) {
+  LoopTimer timer{1ms};
+  timer.new_timeout([] {}, kFar);
+  timer.run_due();
+  bool ran = false;
+  Timeout timeout;
+  std::jthread([&] { timeout = timer.new_timeout([&] { ran = true; }, 1h); }).join();
+  ASSERT_TRUE(timeout.reschedule(0s));
+  std::this_thread::sleep_until(timeout.deadline() + 2ms);
+  timer.run_due();
+  EXPECT_TRUE(ran);
+}
+
+TEST(LoopTimer, RunDueRunsAllThatAreDueHoweverMany) {
+  constexpr int kMany = internal::Tuning::kTransfers * (internal::Tuning::kFarPasses + 1);
+  LoopTimer timer{1ms};
+  int runs = 0;
+  const auto deadline = steady_clock::now();
+  for (int i = 0; i < kMany; ++i) timer.add([&] { ++runs; }, deadline);
+  std::this_thread::sleep_until(deadline + 2ms);
+  timer.run_due();
+  EXPECT_EQ(runs, kMany);
 }
 
 TEST(LoopTimer, RefusesOptionsThatNeedAThread) {

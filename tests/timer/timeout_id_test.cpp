@@ -213,6 +213,8 @@ TYPED_TEST(IdOf, ATimeoutIsCancelledByAnyThreadInAnyState) {
 }
 
 TYPED_TEST(IdOf, ATimeoutOfTheLastGenerationIsTheLastOneOfItsNode) {
+  EXPECT_TRUE(Node::has_next(Node::kLastGeneration - 2));
+  EXPECT_FALSE(Node::has_next(Node::kLastGeneration));
   for (const bool has_handle : {false, true}) {
     const auto timer = make_timer<TypeParam>();
     const TimeoutId id = timer->add([] {}, kFar);

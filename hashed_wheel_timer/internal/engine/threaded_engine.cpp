@@ -57,7 +57,6 @@ Phase ThreadedEngine::begin_start(const char* caller) {
     if (life.begin_start()) return Phase::Starting;
     const Phase phase = life.phase();
     if (phase != Phase::Init && phase != Phase::Starting) return phase;
-    if (phase == Phase::Init) continue;
     if (life.is_of_another_process()) {
       throw IllegalState(std::string(caller) + ": another thread was starting the timer when the process forked");
     }
