@@ -40,8 +40,8 @@ struct Tuning {
   /// The worker makes a pass for the requests that can wait about once in this time, in ns, so that they do not keep it
   /// busy.
   static constexpr std::int64_t kSoon = 1'000'000;
-  /// A worker or a driven timer lacks memory, or other threads are in the midst of a step: the longest and the shortest
-  /// time, in ns, until it tries again.
+  /// A worker or a driven timer lacks memory, or its producers are sifting: the longest and the shortest time, in ns,
+  /// until it tries again. The shortest one is also how long NodePool::close() sleeps between two looks.
   static constexpr std::int64_t kNap = 1'000'000;
   static constexpr std::int64_t kShortNap = 50'000;
 

@@ -165,7 +165,12 @@ Outcome simulate(Fault fault, std::uint64_t seed) {
   return outcome;
 }
 
-class SimulatedCounter : public testing::TestWithParam<Fault> {};
+/// Keeps the line that a worker writes about a fault off stderr.
+class SimulatedCounter : public testing::TestWithParam<Fault> {
+ protected:
+  SimulatedCounter() { testing::internal::CaptureStderr(); }
+  ~SimulatedCounter() override { EXPECT_EQ(testing::internal::GetCapturedStderr().empty(), GetParam() == Fault::None); }
+};
 
 TEST_P(SimulatedCounter, NothingIsEarlyOrLaterThanTheFaultExplainsAndAFaultAloneEndsTheUseOfTheCounter) {
   // A tick and a step of the simulation, and some microseconds of the estimate.

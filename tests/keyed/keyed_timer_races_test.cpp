@@ -132,16 +132,25 @@ TEST_F(KeyedRacesForOneLock, ExpiriesThatDoNotGetTheLock) {
   EXPECT_GT(fates_.expired, 0);
 }
 
-TEST_F(KeyedRaces, StopAgainstEverything) {
+class KeyedStop : public KeyedRaces, public ::testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(OfTheTimer, KeyedStop, testing::Bool());
+
+TEST_P(KeyedStop, AgainstEverything) {
+  std::vector<Timeout> unprocessed;
   run_together(kThreads, [&](int thread) {
     std::minstd_rand random(static_cast<unsigned>(thread) + 1);
     for (int i = 0; i < 20'000; ++i) {
-      set(static_cast<int>(random() % 200), (random() % 2000) * 1us);
-      if (i % 16 == 0) remove(static_cast<int>(random() % 200));
-      if (thread == 0 && i == 10'000) take(keyed_->stop());
+      call_one(random, 200, 2ms);
+      if (thread != 0 || i != 10'000) continue;
+      GetParam() ? void(unprocessed = timer_.stop()) : take(keyed_->stop());
     }
   });
-  EXPECT_EQ(keyed_->size(), 0u);
+  const auto size = static_cast<std::int64_t>(keyed_->size());
+  EXPECT_TRUE(GetParam() || size == 0);
+  const std::int64_t taken = fates_.taken;
+  take(keyed_->drain());
+  EXPECT_EQ(fates_.taken, taken + size) << "drain() returns the values that a stopped timer leaves";
+  for (Timeout& timeout : unprocessed) timeout.task().run(timeout);
   destroy();
   expect_one_fate_each();
   EXPECT_GT(fates_.refused, 0);

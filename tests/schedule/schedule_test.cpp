@@ -320,6 +320,16 @@ TEST(ScheduleCancel, IsTrueWhileTheNextWaitIsComputed) {
 
 // --- Exceptions and refusals -------------------------------------------------------------------------------------
 
+TEST(ScheduleCancel, OneOfManyThreadsWins) {
+  for (int round = 0; round < 50; ++round) {
+    ManualTimer timer;
+    const auto task = schedule(timer, Schedule::fixed_rate(1h, 1h), [] {});
+    std::atomic<int> won = 0;
+    run_together(3, [&](int) { won += task->cancel() ? 1 : 0; });
+    EXPECT_EQ(won, 1);
+  }
+}
+
 TEST(ScheduleErrors, AnExceptionIsReportedAndTheScheduleGoesOn) {
   Journal journal;
   const auto task = schedule(journal.timer, Schedule::fixed_rate(1ms, 1ms).limit(5), [&] {

@@ -69,7 +69,8 @@ def wrongly_told(here):
                 file.write(text.format(*version))
             _, said = said_about(here, [f"-I{folder}"], [header], "")
         refusals = [line for line in said if " or later" in line]
-        if refusals if expected is None else len(said) != 1 or expected not in said[0]:
+        wrong = bool(refusals) if expected is None else len(said) != 1 or expected not in said[0]
+        if wrong:
             yield f"{header}: {version}: {len(said)} errors: {said[:3]} (expected: {expected})"
 
 

@@ -29,6 +29,7 @@ class LocaltimeZone {
     for (WallTime time = kBegin; time < kEnd; time += kStep) {
       if (offset_at(time + kStep) != changes_.back().offset) add_change(time, time + kStep);
     }
+    unsetenv("TZ");  // NOLINT(concurrency-mt-unsafe)
   }
 
   /// The moments at which a clock there shows this time, in order.

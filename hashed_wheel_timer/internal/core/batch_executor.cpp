@@ -25,7 +25,7 @@ class internal::BatchJobs : public std::enable_shared_from_this<BatchJobs> {
       batch = std::make_shared<Batch>(shared_from_this());
       post_([batch] { batch->run(); });
     } catch (...) {
-      batch == nullptr ? end_all(true) : batch->run();
+      batch == nullptr ? run_all() : batch->run();
       throw;
     }
   }
@@ -43,12 +43,12 @@ class internal::BatchJobs : public std::enable_shared_from_this<BatchJobs> {
     Batch(const Batch&) = delete;
     Batch& operator=(const Batch&) = delete;
     ~Batch() {
-      if (!called_.load(std::memory_order_relaxed)) jobs_->end_all(false);
+      if (!called_.load(std::memory_order_relaxed)) jobs_->drop_all();
     }
 
     void run() noexcept {
       // relaxed: the jobs come by another exchange, and the reference count orders the destructor.
-      if (!called_.exchange(true, std::memory_order_relaxed)) jobs_->end_all(true);
+      if (!called_.exchange(true, std::memory_order_relaxed)) jobs_->run_all();
     }
 
    private:
@@ -66,6 +66,8 @@ class internal::BatchJobs : public std::enable_shared_from_this<BatchJobs> {
     }
     return oldest;
   }
+  void run_all() noexcept { end_all(true); }
+  void drop_all() noexcept { end_all(false); }
   void end_all(bool run) noexcept {
     for (Job* job = take_all(); job != nullptr;) {
       const std::unique_ptr<Job> ended(job);

@@ -193,9 +193,9 @@ class Core final {
   /// Notes that a task, or other code of the user on the worker, has destroyed the timer. Only the worker reads this.
   void note_ended_on_worker() noexcept { ended_on_worker_ = true; }
   bool ended_on_worker() const noexcept { return ended_on_worker_; }
-  /// Counts a timeout that is no longer pending, as `how` it ended.
-  void count_end(OwnedCounter& how) noexcept {
-    how.add(1);
+  /// Counts the end of a pending timeout in `counter`, and gives its place below the limit to others.
+  void count_end(OwnedCounter& counter) noexcept {
+    counter.add(1);
     admission_.release();
   }
 

@@ -37,7 +37,7 @@ namespace hwt::internal {
 /// stopped.
 class DrivenEngine final : public std::enable_shared_from_this<DrivenEngine>, private Sleeper::Outside {
  public:
-  /// `clock`: Given if the caller gives the time, from `start` on.
+  /// Makes an engine that is started, and whose time begins at `start`.
   DrivenEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock);
   DrivenEngine(const DrivenEngine&) = delete;
   DrivenEngine& operator=(const DrivenEngine&) = delete;

@@ -48,6 +48,8 @@ ThreadedEngine::ThreadedEngine(Timer& timer, const Options& options)
     : core_(new Core(timer, options)),
       thread_factory_(options.thread_factory ? options.thread_factory : make_worker_thread) {}
 
+bool ThreadedEngine::on_worker() const noexcept { return this_threads_worker == this; }
+
 /// Returns Starting if this thread is to start the timer. Otherwise waits for another thread's start, and returns
 /// Started or a later phase. Throws IllegalState in a forked child if another thread was starting the timer at the
 /// fork.
@@ -60,7 +62,7 @@ Phase ThreadedEngine::begin_start(const char* caller) {
     if (life.is_of_another_process()) {
       throw IllegalState(std::string(caller) + ": another thread was starting the timer when the process forked");
     }
-    life.wait_while(Phase::Starting);
+    life.wait_while(Phase::Starting);  // returns at once in Init: another thread could not make the worker
   }
 }
 
@@ -150,7 +152,7 @@ std::vector<Timeout> ThreadedEngine::stop() {
     life.stop_in_forked_child();
     return {};
   }
-  if (this_threads_worker == this) throw IllegalState("stop() cannot be called from inside a task");
+  if (on_worker()) throw IllegalState("stop() cannot be called from inside a task");
   std::vector<Timeout> timeouts;
   // Reserves room first, so that without memory the timer is not stopped. (More may arrive before it stops.)
   timeouts.reserve(static_cast<std::size_t>(std::max<std::int64_t>(core_->pending(), 0)));
@@ -168,7 +170,7 @@ void ThreadedEngine::destroy() noexcept {
     return;
   }
   core_->forget_timer();
-  if (this_threads_worker == this) {
+  if (on_worker()) {
     // The task that runs now has destroyed the timer: the worker finishes on its own after it.
     life.begin_stop();
     role_.detach();

@@ -59,6 +59,7 @@ class ThreadedEngine {
  private:
   struct Launch;
 
+  bool on_worker() const noexcept;
   Phase begin_start(const char* caller);
   bool work() noexcept;
   /// Ends the worker if there is one. Returns when it has finished, and run() too, also if another thread ended it.

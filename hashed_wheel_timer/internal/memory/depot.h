@@ -126,7 +126,7 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   // worker stores this, passes the fence when it announces its sleep, and reads the count. One of them sees the other.
   std::atomic<std::size_t> wake_worker_at_{kNoWakeUp};
 
-  // relaxed, both: they are only requests, which may be seen late.
+  // relaxed: a request, which may be seen late.
   std::atomic<bool> shortage_{false};
 
   detail::IntrusiveStack<Node, &Node::next> retired_;

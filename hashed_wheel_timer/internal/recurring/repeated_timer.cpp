@@ -48,14 +48,15 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
     /// lost.
     void rethrow(const std::string& label) const {
       const auto is_set = [](const std::exception_ptr& error) { return error != nullptr; };
-      const auto first = std::ranges::find_if(errors_, is_set);
+      const auto first = std::find_if(errors_.begin(), errors_.end(), is_set);
       if (first == errors_.end()) return;
       if (std::none_of(first + 1, errors_.end(), is_set)) std::rethrow_exception(*first);
       constexpr std::array<const char*, kSources> kNames = {"on_trigger", "adjust_timeout", "arming", "on_destroy"};
       std::string all = label;
+      const char* separator = ": ";
       for (std::size_t source = 0; source < kSources; ++source) {
         if (!is_set(errors_[source])) continue;
-        all += (all == label ? ": " : "; ") + std::string(kNames[source]) + ": ";
+        all += std::exchange(separator, "; ") + std::string(kNames[source]) + ": ";
         internal::with_text_of(errors_[source], [&all](const char* what) { all += what; });
       }
       throw std::runtime_error(all);

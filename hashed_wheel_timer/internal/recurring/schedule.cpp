@@ -24,13 +24,13 @@ void expect_times(const char* what, const detail::SchedulePlan& plan) {
   if (plan.limit == 0) refuse(what, "moved from", "a Schedule that has its times");
 }
 
-detail::SchedulePlan plan_of_gaps(std::vector<nanoseconds> gaps, bool repeat, CatchUp catch_up) {
+detail::SchedulePlan plan_of_gaps(std::vector<nanoseconds> gaps, CatchUp catch_up) {
   if (gaps.empty()) refuse("Schedule: gaps", "none", "at least one");
   for (std::size_t i = 0; i < gaps.size(); ++i) {
     internal::positive("Schedule: gaps[" + std::to_string(i) + "]", gaps[i]);
   }
   const nanoseconds first = gaps.front();
-  return {.initial = first, .gaps = std::move(gaps), .first_gap = 1, .repeat = repeat, .catch_up = catch_up};
+  return {.initial = first, .gaps = std::move(gaps), .first_gap = 1, .catch_up = catch_up};
 }
 
 }  // namespace
@@ -54,11 +54,13 @@ Schedule Schedule::fixed_rate(Delay initial, Delay period, CatchUp catch_up) {
 }
 
 Schedule Schedule::sequence(std::vector<nanoseconds> gaps, CatchUp catch_up) {
-  return Schedule(plan_of_gaps(std::move(gaps), false, catch_up));
+  return Schedule(plan_of_gaps(std::move(gaps), catch_up));
 }
 
 Schedule Schedule::cycle(std::vector<nanoseconds> gaps, CatchUp catch_up) {
-  return Schedule(plan_of_gaps(std::move(gaps), true, catch_up));
+  detail::SchedulePlan plan = plan_of_gaps(std::move(gaps), catch_up);
+  plan.repeat = true;
+  return Schedule(std::move(plan));
 }
 
 Schedule Schedule::calendar(hwt::calendar::Rule rule, CatchUp catch_up,

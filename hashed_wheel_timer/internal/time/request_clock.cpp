@@ -118,6 +118,19 @@ std::int64_t RequestClock::renew(CycleRate& cycles) noexcept {
   return begin_;
 }
 
+namespace {
+
+[[gnu::cold, gnu::noinline]] void tell_that_clocks_disagree(std::int64_t behind) noexcept {
+  std::array<char, 160> line;
+  std::snprintf(line.data(), line.size(),
+                "the cycle counter and steady_clock disagree; the timer reads steady_clock from now on, and runs all "
+                "tasks %.3f ms later",
+                static_cast<double>(behind) / 1e6);
+  warn(line.data());
+}
+
+}  // namespace
+
 std::int64_t WorkerClock::now() noexcept {
   if (latest_.after == 0 && !cycles_.wanted()) return steady_now() - cycles_.behind();
   ClockReading now = ClockReading::take();
@@ -133,12 +146,7 @@ std::int64_t WorkerClock::now() noexcept {
   const ClockReading last = ClockReading::take();
   if (latest_.after != 0) cycles_.check(latest_, last);
   latest_ = ClockReading{};
-  std::array<char, 160> line;
-  std::snprintf(line.data(), line.size(),
-                "the cycle counter and steady_clock disagree; the timer reads steady_clock from now on, and runs all "
-                "tasks %.3f ms later",
-                static_cast<double>(cycles_.behind()) / 1e6);
-  warn(line.data());
+  tell_that_clocks_disagree(cycles_.behind());
   return last.time - cycles_.behind();
 }
 

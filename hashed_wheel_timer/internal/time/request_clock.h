@@ -141,12 +141,11 @@ class WorkerClock {
   explicit WorkerClock(CycleRate& cycles) noexcept
       : cycles_(cycles), latest_(cycles.wanted() ? ClockReading::take() : ClockReading{}) {}
 
-  /// Returns the present time, less CycleRate::behind(): it goes back when the counter proves wrong, and then this
-  /// writes one line on stderr. Compares the counter with the clock first, over a window at
-  /// least if calls come more often: each comparison allows an error, and those of many would add up. So behind()
-  /// covers the estimates since the comparison before, unless the comparison allows their error. The last comparison is
-  /// made after the use of the counter has ended, also if another thread has ended it, because that thread may have had
-  /// a younger anchor.
+  /// Returns the present time, less CycleRate::behind(). When the counter proves wrong, that time goes back once, and
+  /// this writes one line on stderr. Compares the counter with the clock first, over a window at least if calls come
+  /// more often: each comparison allows an error, and those of many would add up. So behind() covers the estimates
+  /// since the comparison before, unless the comparison allows their error. The last comparison is made after the use
+  /// of the counter has ended, also if another thread has ended it, because that thread may have had a younger anchor.
   std::int64_t now() noexcept;
   /// Returns the time of steady_clock at which now() will return `time`. lateness() and last_lag count by it, so they
   /// include CycleRate::behind().
