@@ -279,13 +279,11 @@ TEST(OnEarlierLocks, NoneIsHeldWhereverItIsCalled) {
     // Each of them takes the lock that there is.
     std::thread([&] { EXPECT_TRUE(timer.next_wakeup()); }).join();
   });
-  timer.new_timeout(
-      [&] {
-        inside = true;
-        timer.new_timeout([] {}, kStart);
-        inside = false;
-      },
-      1s);
+  after(timer, 1s, [&] {
+    inside = true;
+    timer.new_timeout([] {}, kStart);
+    inside = false;
+  });
   EXPECT_EQ(calls, 1) << "from new_timeout()";
   timer.new_timeout([] {}, 2s);
   EXPECT_EQ(timer.advance_to(kStart + 1s), 1u);

@@ -3,9 +3,7 @@
 
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 
-#include <array>
 #include <cstdlib>
-#include <vector>
 
 #include "tests/support/test_support.h"
 

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <string>
 #endif
 
 namespace hwt::internal {

@@ -2,12 +2,6 @@
 
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
 
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <thread>
-#include <vector>
-
 #include "hashed_wheel_timer/internal/core/tick_grid.h"
 #include "tests/support/test_support.h"
 
@@ -16,7 +10,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <string>
 #endif
 
 namespace hwt::internal {

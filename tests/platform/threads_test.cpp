@@ -9,10 +9,7 @@
 #include <sched.h>
 
 #include <system_error>
-#include <thread>
 
-#include "gtest/gtest.h"
-#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/forked_child.h"
 #include "tests/support/test_support.h"
 

@@ -143,12 +143,10 @@ TYPED_TEST(LatenessOfTimers, EveryExpiredTimeoutCountsAndNoOther) {
   std::atomic<std::int64_t> measured = 0;
   constexpr int kTimeouts = 1000;
   for (int i = 0; i < kTimeouts; ++i) {
-    timer.new_timeout(
-        [&](Timeout& self) {
-          measured += ns(steady_clock::now() - self.deadline());
-          ++ran;
-        },
-        std::chrono::microseconds(i * 20));
+    test::after(timer, std::chrono::microseconds(i * 20), [&](Timeout& self) {
+      measured += ns(steady_clock::now() - self.deadline());
+      ++ran;
+    });
     timer.new_timeout([] {}, kFar).cancel();
   }
   ASSERT_TRUE(eventually([&] { return ran == kTimeouts; }));
@@ -208,12 +206,10 @@ TYPED_TEST(LatenessOfTimers, IncludesTheTasksOfTheTickBefore) {
   Gate gate(timer);
   const std::int64_t before = ns(timer.lateness().sum());
   const steady_clock::time_point due = timer.now() + 1ms;
-  timer.new_timeout(
-      [&] {
-        in_first = ns(timer.lateness().sum());
-        std::this_thread::sleep_for(60ms);
-      },
-      due);
+  test::after(timer, due, [&] {
+    in_first = ns(timer.lateness().sum());
+    std::this_thread::sleep_for(60ms);
+  });
   timer.new_timeout([&] { in_second = ns(timer.lateness().sum()); }, due + 1ms);
   // When the gate opens, both ticks are over.
   ASSERT_TRUE(eventually([&] { return steady_clock::now() > due + 10ms; }));

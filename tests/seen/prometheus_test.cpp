@@ -155,19 +155,6 @@ TEST(TimerCollector, NoBucketEverFalls) {
   }
 }
 
-TEST(TimerCollector, HasItsLabelsOnEveryMetricAndReadsAtEachCollection) {
-  Given given;
-  const TimerCollector<Given> collector(given, {{"timer", "requests"}, {"zone", "a"}});
-  given.figures.scheduled = 42;
-  EXPECT_EQ(family_of(collector.Collect(), "hwt_timeouts_scheduled_total").metric[0].counter.value, 42);
-  for (const MetricFamily& family : collector.Collect()) {
-    ASSERT_EQ(family.metric[0].label.size(), 2U);
-    EXPECT_EQ(family.metric[0].label[0].name, "timer");
-    EXPECT_EQ(family.metric[0].label[0].value, "requests");
-    EXPECT_EQ(family.metric[0].label[1].name, "zone");
-  }
-}
-
 TEST(TimerCollector, RefusesALabelThatCannotBeOne) {
   const Given given;
   for (const char* name : {"", "1st", "with-dash", "__own", "le", "origin", "two words"}) {
@@ -182,16 +169,23 @@ TEST(TimerCollector, RefusesALabelThatCannotBeOne) {
       << "a message is one line";
 }
 
-TEST(CollectorGroup, MakesOneFamilyOfEachName) {
+TEST(CollectorGroup, MakesOneFamilyOfEachNameWithTheLabelsOnEveryMetricAndReadsAtEachCollection) {
   Given first, second;
+  CollectorGroup group;
+  group.add(std::make_shared<TimerCollector<Given>>(first, Labels{{"timer", "first"}, {"zone", "a"}}));
+  group.add(std::make_shared<TimerCollector<Given>>(second, Labels{{"timer", "second"}, {"zone", "a"}}));
   first.figures.scheduled = 1;
   second.figures.scheduled = 2;
-  CollectorGroup group;
-  group.add(std::make_shared<TimerCollector<Given>>(first, Labels{{"timer", "first"}}));
-  group.add(std::make_shared<TimerCollector<Given>>(second, Labels{{"timer", "second"}}));
   const auto families = group.Collect();
   std::set<std::string> names;
-  for (const MetricFamily& family : families) EXPECT_TRUE(names.insert(family.name).second) << family.name;
+  for (const MetricFamily& family : families) {
+    EXPECT_TRUE(names.insert(family.name).second) << family.name;
+    for (const ClientMetric& metric : family.metric) {
+      ASSERT_EQ(metric.label.size(), 2U);
+      EXPECT_EQ(metric.label[0].name, "timer");
+      EXPECT_EQ(metric.label[1].name, "zone");
+    }
+  }
   const MetricFamily scheduled = family_of(families, "hwt_timeouts_scheduled_total");
   ASSERT_EQ(scheduled.metric.size(), 2U);
   EXPECT_EQ(scheduled.metric[0].counter.value, 1);

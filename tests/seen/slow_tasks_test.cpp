@@ -7,6 +7,7 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 using std::chrono::nanoseconds;
+using Executor = std::function<void(std::function<void()>)>;
 
 /// Keeps its thread for longer than this.
 void work_longer_than(nanoseconds time) {
@@ -68,21 +69,17 @@ TYPED_TEST_SUITE(RunningFor, ThreadedTimers);
 
 TYPED_TEST(SlowTasks, AreCountedAndReportedOnTheWorkerAfterTheyRanAlsoIfAnExecutorRefusesThem) {
   std::size_t reported = 0;
-  const std::function<void(std::function<void()>)> refusing = [](const std::function<void()>&) {
-    throw std::runtime_error("full");
-  };
-  for (const auto& executor : {std::function<void(std::function<void()>)>(), refusing}) {
+  const Executor refusing = [](const std::function<void()>&) { throw std::runtime_error("full"); };
+  for (const Executor& executor : {Executor(), refusing}) {
     std::atomic<std::thread::id> worker{};
     std::size_t reported_before = reported + 1;
     this->options_.executor = executor;
     TypeParam timer{this->options_};
-    Timeout slow = timer.new_timeout(
-        [&] {
-          worker = std::this_thread::get_id();
-          this->slow();
-          reported_before = this->reports_.size();
-        },
-        0ns);
+    Timeout slow = after(timer, 0ns, [&] {
+      worker = std::this_thread::get_id();
+      this->slow();
+      reported_before = this->reports_.size();
+    });
     ASSERT_TRUE(this->is_reported(reported + 1));
     EXPECT_EQ(reported_before, reported);
     const Reports::Report report = this->reports_.all()[reported++];
@@ -94,15 +91,6 @@ TYPED_TEST(SlowTasks, AreCountedAndReportedOnTheWorkerAfterTheyRanAlsoIfAnExecut
 }
 
 TYPED_TEST(SlowTasks, AreReportedAlsoIfTheirEndIsSlowOrTheyMoveTheirHandleAwayOrAreSharedAndThrow) {
-  struct SlowEnd {
-    std::shared_ptr<int> only = std::make_shared<int>();
-    SlowEnd() = default;
-    SlowEnd(SlowEnd&&) = default;
-    ~SlowEnd() {
-      if (only != nullptr) SlowTasks<TypeParam>::slow();
-    }
-    void operator()() const {}
-  };
   struct Shared : TimerTask {
     void run(Timeout&) override {
       SlowTasks<TypeParam>::slow();
@@ -111,13 +99,11 @@ TYPED_TEST(SlowTasks, AreReportedAlsoIfTheirEndIsSlowOrTheyMoveTheirHandleAwayOr
   };
   Timeout kept;
   TypeParam timer{this->options_};
-  timer.new_timeout(SlowEnd(), 0ns);
-  timer.new_timeout(
-      [&](Timeout& self) {
-        kept = std::move(self);
-        this->slow();
-      },
-      0ns);
+  timer.new_timeout([end = std::shared_ptr<void>(nullptr, [](void*) { SlowTasks<TypeParam>::slow(); })] {}, 0ns);
+  after(timer, 0ns, [&](Timeout& self) {
+    kept = std::move(self);
+    this->slow();
+  });
   timer.new_timeout(std::make_shared<Shared>(), 0ns);
   ASSERT_TRUE(this->is_reported(3));
   EXPECT_EQ(this->reports_.all()[1].timeout, kept);
@@ -133,14 +119,12 @@ TYPED_TEST(SlowTasks, AreThoseThatRanStrictlyLongerAndNoOther) {
   this->options_.slow_task = kLimit;
   TypeParam timer{this->options_};
   for (int i = 0; i < kTasks; ++i) {
-    timer.new_timeout(
-        [&, i] {
-          const auto began = steady_clock::now();
-          if (i % 2 == 0) work_longer_than(kLimit);
-          if (steady_clock::now() - began > kLimit) ++longer_inside;
-          ++ran;
-        },
-        0ns);
+    after(timer, 0ns, [&, i] {
+      const auto began = steady_clock::now();
+      if (i % 2 == 0) work_longer_than(kLimit);
+      if (steady_clock::now() - began > kLimit) ++longer_inside;
+      ++ran;
+    });
   }
   ASSERT_TRUE(eventually([&] { return ran == kTasks; }));
   timer.stop();
@@ -150,14 +134,18 @@ TYPED_TEST(SlowTasks, AreThoseThatRanStrictlyLongerAndNoOther) {
   EXPECT_GE(longer_inside, kTasks / 2);
 }
 
+template <class T>
+class LongTasks : public ::testing::Test {};
+TYPED_TEST_SUITE(LongTasks, ThreadedTimersAnd<LoopTimer>);
+
 /// By default the worker reads no clock for a task, so the line cannot name the task.
-TYPED_TEST(SlowTasks, ALineTellsByDefaultThatTasksHeldTheWorkerForMoreThanASecond) {
+TYPED_TEST(LongTasks, ALineTellsByDefaultThatTheyHeldTheWorkerForMoreThanASecond) {
   const auto lines_with = [](Options options) {
     options.tick_duration = 1ms;
     TypeParam timer(options);
     testing::internal::CaptureStderr();
-    EXPECT_TRUE(ran_in_task(timer, [] { work_longer_than(1001ms); }));
-    EXPECT_TRUE(eventually([&] { return timer.stats().in_tasks > 1s; }));
+    timer.new_timeout([] { work_longer_than(1001ms); }, 0ns);
+    EXPECT_TRUE(passes_until(timer, [&] { return timer.stats().in_tasks > 1s; }));
     EXPECT_EQ(timer.stats().slow_tasks, 0);
     timer.stop();
     return testing::internal::GetCapturedStderr();
@@ -169,43 +157,19 @@ TYPED_TEST(SlowTasks, ALineTellsByDefaultThatTasksHeldTheWorkerForMoreThanASecon
   EXPECT_EQ(lines_with({.slow_task = 1h}), "") << "it has a limit of its own";
 }
 
-TEST(SlowTasksOfALoop, ALineTellsByDefaultThatTasksHeldItForMoreThanASecond) {
-  LoopTimer timer(1ms);
-  timer.new_timeout([] { work_longer_than(1001ms); }, 0ns);
-  testing::internal::CaptureStderr();
-  EXPECT_TRUE(passes_until(timer, [&] { return timer.stats().ticks == 1; }));
-  const std::string line = testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(contains(line, "tasks held the worker for ")) << line;
-}
-
-TYPED_TEST(SlowTasks, NoneIsCountedOrReportedWithinTheLimitOrWhileItIsOff) {
-  for (const nanoseconds limit : {nanoseconds(1h), 0ns}) {
+TYPED_TEST(SlowTasks, NoneIsCountedOrReportedWithinTheLimitOrWhileItIsOffOrInAnExecutor) {
+  ThreadPerJob elsewhere;
+  const Executor in_place = [](const std::function<void()>& job) { job(); };
+  const std::vector<std::pair<nanoseconds, Executor>> rows{
+      {1h, nullptr}, {0ns, nullptr}, {5ms, elsewhere.executor()}, {5ms, in_place}};
+  for (const auto& [limit, executor] : rows) {
     this->options_.slow_task = limit;
+    this->options_.executor = executor;
     TypeParam timer{this->options_};
     ASSERT_TRUE(ran_in_task(timer, this->slow));
     timer.stop();
     EXPECT_EQ(this->reports_.size(), 0U) << limit.count();
     EXPECT_EQ(timer.stats().slow_tasks, 0) << limit.count();
-  }
-}
-
-TYPED_TEST(SlowTasks, InAnExecutorAreNotCounted) {
-  ThreadPerJob elsewhere;
-  const std::function<void(std::function<void()>)> in_place = [](const std::function<void()>& job) { job(); };
-  for (const auto& executor : {elsewhere.executor(), in_place}) {
-    std::atomic<bool> ran = false;
-    this->options_.executor = executor;
-    TypeParam timer{this->options_};
-    timer.new_timeout(
-        [&] {
-          this->slow();
-          ran = true;
-        },
-        0ns);
-    ASSERT_TRUE(eventually([&] { return ran.load(); }));
-    timer.stop();
-    EXPECT_EQ(this->reports_.size(), 0U);
-    EXPECT_EQ(timer.stats().slow_tasks, 0);
   }
 }
 
@@ -223,12 +187,10 @@ TYPED_TEST(SlowTasks, AnExceptionOfTheHandlerGoesToOnTaskErrorWithItsTimeout) {
 TYPED_TEST(SlowTasks, NothingIsReportedOfATaskThatDestroyedItsTimer) {
   auto timer = std::make_unique<TypeParam>(this->options_);
   TypeParam& armed = *timer;
-  armed.new_timeout(
-      [&] {
-        timer.reset();
-        this->slow();
-      },
-      0ns);
+  after(armed, 0ns, [&] {
+    timer.reset();
+    this->slow();
+  });
   ASSERT_TRUE(this->factory_.wait_until_ended());
   EXPECT_EQ(this->reports_.size(), 0U);
 }
@@ -237,13 +199,11 @@ TYPED_TEST(SlowTasks, OneIsReportedThatRanWhileAnotherThreadDestroyedTheTimer) {
   Latch entered;
   {
     TypeParam timer{this->options_};
-    timer.new_timeout(
-        [&](Timeout& self) {
-          entered.count_down();
-          EXPECT_TRUE(eventually([&] { return self.timer() == nullptr; }));
-          this->slow();
-        },
-        0ns);
+    after(timer, 0ns, [&](Timeout& self) {
+      entered.count_down();
+      EXPECT_TRUE(eventually([&] { return self.timer() == nullptr; }));
+      this->slow();
+    });
     ASSERT_TRUE(entered.wait());
   }
   EXPECT_EQ(this->reports_.size(), 1U);
@@ -272,17 +232,8 @@ TYPED_TEST(SlowTasks, WithoutAHandlerThereIsOneLineOnStderrASecond) {
   steady_clock::duration took{};
   {
     const auto began = steady_clock::now();
-    std::atomic<int> ran = 0;
     TypeParam timer{{.tick_duration = 1ms, .slow_task = 3ms}};
-    for (int i = 0; i < 5; ++i) {
-      timer.new_timeout(
-          [&] {
-            work_longer_than(4ms);
-            ++ran;
-          },
-          0ns);
-    }
-    EXPECT_TRUE(eventually([&] { return ran == 5; }));
+    for (int i = 0; i < 5; ++i) EXPECT_TRUE(ran_in_task(timer, [] { work_longer_than(4ms); }));
     timer.stop();
     EXPECT_EQ(timer.stats().slow_tasks, 5);
     took = steady_clock::now() - began;
@@ -370,12 +321,10 @@ TYPED_TEST(Busy, HasTheTimeOfTasksButNotOfTheSleep) {
   const auto begin = steady_clock::now();
   const auto timer = make_timer<TypeParam>();
   bool ran = false;
-  timer->new_timeout(
-      [&] {
-        std::this_thread::sleep_for(20ms);
-        ran = true;
-      },
-      200ms);
+  after(*timer, 200ms, [&] {
+    std::this_thread::sleep_for(20ms);
+    ran = true;
+  });
   EXPECT_TRUE(
       passes_until(*timer, [&] { return timer->stats().max_lag > 0ns || std::is_same_v<TypeParam, ManualTimer>; }));
   ASSERT_TRUE(passes_until(*timer, [&] { return timer->stats().ticks > 0; }));

@@ -2,13 +2,11 @@
 // nothing (promise 12). Each allocation of each operation is made to fail in its turn.
 
 #include "hashed_wheel_timer/batch_executor.h"
-#include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/memory/slab.h"
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
 #include "tests/support/when_copied.h"
-#include "tests/support/worker_call.h"
 
 namespace hwt::test {
 namespace {
@@ -657,26 +655,6 @@ TEST(Allocation, ARefusedTaskMayOwnTheTimer) {
     EXPECT_EQ(witness.use_count(), 1) << "the timer went with the task, and all of its timeouts with it";
   }
   EXPECT_TRUE(refused);
-}
-
-/// It tries again after a millisecond, not at the end of its tick of 10 minutes.
-TEST(Allocation, TheWorkerSleepsForAMillisecondWhileThereIsNoMemory) {
-  HashedWheelTimer timer(10min);
-  timer.start();
-  Shortage shortage(0, Shortage::kAll, Shortage::Of::OtherThreads);
-  Timeout timeout;
-  for (int i = 0; i < 20'000; ++i) timeout = timer.new_timeout([] {}, kFar);
-  call_worker(internal::Node::of(timeout)->core());
-  ASSERT_TRUE(eventually([&] { return shortage.failed() >= 3; }));
-  const auto begin = steady_clock::now();
-  const std::int64_t before = timer.stats().wakeups;
-  // A worker that tries again and again never sleeps, so it never wakes up.
-  EXPECT_TRUE(eventually([&] { return timer.stats().wakeups >= before + 100; }));
-  EXPECT_GE(steady_clock::now() - begin, 80ms);
-  EXPECT_GT(timer.stats().backlog, 4096);
-  shortage.end();
-  EXPECT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
-  EXPECT_EQ(timer.stop().size(), 20'000u);
 }
 
 /// Each allocation in its turn, of the executor of the timer and of one of the task's own.

@@ -210,34 +210,17 @@ TYPED_TEST(CancelAndWait, IsFalseAtOnceInsideTheTaskHoweverDeepAndCancelsAnother
   }
 }
 
-/// Calls it on its own timeout when it is destroyed.
-class AsksInDestructor {
- public:
-  struct Asked {
-    std::shared_ptr<Timeout> timeout = std::make_shared<Timeout>();
-    Latch answered;
-    bool answer = true;
-  };
-
-  explicit AsksInDestructor(Asked& asked) : asked_(&asked) {}
-  AsksInDestructor(AsksInDestructor&& other) noexcept : asked_(std::exchange(other.asked_, nullptr)) {}
-  AsksInDestructor& operator=(AsksInDestructor&&) = delete;
-  ~AsksInDestructor() {
-    if (asked_ == nullptr) return;
-    asked_->answer = asked_->timeout->cancel_and_wait();
-    asked_->answered.count_down();
-  }
-  void operator()(Timeout& self) const { *asked_->timeout = self; }
-
- private:
-  Asked* asked_;
-};
-
 TYPED_TEST(CancelAndWait, IsFalseAtOnceInTheDestructorOfACallableThatHasRunOrIsCancelledOrDisarmed) {
   enum class Way { CancelledElsewhere, CancelledHere, Disarmed, Runs, RunsInline, RunsElsewhere };
   for (const Way way :
        {Way::CancelledElsewhere, Way::CancelledHere, Way::Disarmed, Way::Runs, Way::RunsInline, Way::RunsElsewhere}) {
-    AsksInDestructor::Asked asked;
+    Timeout own;
+    bool answer = true;
+    Latch answered;
+    std::shared_ptr<void> asks_at_its_end(nullptr, [&](void*) {
+      answer = own.cancel_and_wait();
+      answered.count_down();
+    });
     JobQueue queue;
     ThreadPerJob threads;
     Rig<TypeParam> timer({.executor = way == Way::Disarmed        ? queue.executor()
@@ -246,15 +229,16 @@ TYPED_TEST(CancelAndWait, IsFalseAtOnceInTheDestructorOfACallableThatHasRunOrIsC
                                                                   : nullptr});
     const bool pends = way == Way::CancelledElsewhere || way == Way::CancelledHere;
     const bool runs = way >= Way::Runs;
-    Timeout timeout = timer->new_timeout(AsksInDestructor(asked), pends ? When(kFar) : When(0ns));
+    Timeout timeout = after(*timer, pends ? When(kFar) : When(0ns),
+                            [&own, asks = std::move(asks_at_its_end)](Timeout& self) { own = self; });
     if (way == Way::Disarmed) {
       ASSERT_TRUE(queue.wait_for(1));
     }
-    if (!runs) *asked.timeout = timeout;
+    if (!runs) own = timeout;
     if (way == Way::CancelledElsewhere) std::jthread([&] { EXPECT_TRUE(timeout.cancel()); }).join();
     EXPECT_TRUE(runs || way == Way::CancelledElsewhere || timeout.cancel_and_wait());
-    ASSERT_TRUE(runs ? asked.answered.wait() : asked.answered.is_open());
-    EXPECT_FALSE(asked.answer);
+    ASSERT_TRUE(runs ? answered.wait() : answered.is_open());
+    EXPECT_FALSE(answer);
   }
 }
 
@@ -345,7 +329,10 @@ TYPED_TEST(CancelAndWait, DisarmsATaskThatWaitsAlsoWhenTheTimerIsGone) {
     Rig<TypeParam> timer({.executor = queue.executor()});
     Timeout timeout = timer->new_timeout(Actor(story), 0ns);
     Timeout of_task = timer->new_timeout(task, 0ns);
-    ASSERT_TRUE(queue.wait_for(2));
+    const TimeoutId with_id = timer->add(must_not_run, 0ns);
+    ASSERT_TRUE(queue.wait_for(3));
+    EXPECT_EQ(timer->cancel(with_id), CancelResult::Running);
+    EXPECT_EQ(timer->cancel_and_wait(with_id), CancelResult::Cancelled);
     EXPECT_FALSE(timeout.cancel() || timeout.is_pending() || timeout.reschedule(1ms) || timeout.reschedule(kFar));
     if (gone) timer.destroy();
     EXPECT_TRUE(timeout.cancel_and_wait() && of_task.cancel_and_wait());
@@ -357,7 +344,7 @@ TYPED_TEST(CancelAndWait, DisarmsATaskThatWaitsAlsoWhenTheTimerIsGone) {
     EXPECT_TRUE(timeout.is_expired());
     EXPECT_FALSE(timeout.is_cancelled());
     if (gone) continue;
-    EXPECT_TRUE(eventually([&] { return timer->stats().expired == 2; }));
+    EXPECT_TRUE(eventually([&] { return timer->stats().expired == 3; }));
     EXPECT_EQ(timer->stats().cancelled, 0);
     EXPECT_TRUE(is_balanced(timer->stats()));
   }
@@ -535,9 +522,10 @@ TYPED_TEST(Visibility, AfterRunningEverythingThatEarlierTasksWrote) {
     const auto hold = std::make_shared<Hold>();
     std::atomic<bool> began = false;
     timer->add([&] { written = round; }, 0ns);
-    const TimeoutId id = add_after(*timer, 0ns, [&began, hold] {
+    const TimeoutId id = add_after(*timer, 0ns, [&, round, hold] {
       began.store(true, std::memory_order_relaxed);  // which orders nothing
       (*hold)();
+      written = -round;
     });
     while (!began.load(std::memory_order_relaxed)) std::this_thread::yield();
     if (timer->cancel(id) == CancelResult::Running) {
@@ -545,7 +533,8 @@ TYPED_TEST(Visibility, AfterRunningEverythingThatEarlierTasksWrote) {
       EXPECT_EQ(written, round);
     }
     hold->let_go();
-    EXPECT_NE(timer->cancel_and_wait(id), CancelResult::Running);
+    EXPECT_EQ(timer->cancel_and_wait(id), CancelResult::Gone);
+    EXPECT_EQ(written, -round);
   }
   EXPECT_GT(running, 0);
 }

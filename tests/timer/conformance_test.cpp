@@ -480,19 +480,28 @@ TYPED_TEST(Conformance, EveryTimeoutHasExactlyOneFate) {
 }
 
 TYPED_TEST(Conformance, MayBeDestroyedInsideOneOfItsTasks) {
-  std::atomic<int> runs = 0;
-  const auto alive = std::make_shared<int>();
-  auto* const timer = new typename Rig<TypeParam>::T(Rig<TypeParam>::kTick);
-  std::atomic<bool> destroyed = false;
-  timer->new_timeout([&runs, alive] { ++runs; }, kFar);
-  after(*timer, 1ms, [&, alive] {
-    ++runs;
-    delete timer;
-    destroyed = true;
-  });
-  while (kDriven<TypeParam> && !destroyed) turn(*timer);
-  EXPECT_TRUE(eventually([&] { return destroyed && alive.use_count() == 1; }));
-  EXPECT_EQ(runs, 1);
+  for (const bool elsewhere : {false, true}) {
+    if (elsewhere && kDriven<TypeParam>) continue;  // the test thread would drive a timer that is gone
+    std::atomic<int> runs = 0;
+    const auto alive = std::make_shared<int>();
+    CountingFactory workers;
+    ThreadPerJob threads;
+    Options options{.tick_duration = Rig<TypeParam>::kTick};
+    if (!kDriven<TypeParam>) options.thread_factory = workers.factory();
+    if (elsewhere) options.executor = threads.executor();
+    auto* const timer = new typename Rig<TypeParam>::T(options);
+    std::atomic<bool> destroyed = false;
+    timer->new_timeout([&runs, alive] { ++runs; }, kFar);
+    after(*timer, 1ms, [&, alive] {
+      ++runs;
+      delete timer;
+      destroyed = true;
+    });
+    while (kDriven<TypeParam> && !destroyed) turn(*timer);
+    EXPECT_TRUE(eventually([&] { return destroyed && alive.use_count() == 1; }));
+    EXPECT_TRUE(kDriven<TypeParam> || workers.wait_until_ended());
+    EXPECT_EQ(runs, 1);
+  }
 }
 
 }  // namespace

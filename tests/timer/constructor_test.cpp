@@ -219,27 +219,23 @@ TEST(ThreadFactory, IsCalledOnceAndNotBeforeATimeoutOrStart) {
   EXPECT_EQ(unused.calls(), 0);
 }
 
-/// Fails as often as it is told to, then works.
-std::function<std::thread(std::function<void()>)> failing(int times, std::function<std::thread()> failure) {
-  return [left = std::make_shared<std::atomic<int>>(times), failure](std::function<void()> body) {
-    if ((*left)-- > 0) return failure();
-    return std::thread(std::move(body));
-  };
-}
-
 std::thread throw_error() { throw std::runtime_error("out of threads"); }
 std::thread not_joinable() { return {}; }
 
 TEST(ThreadFactory, ItsExceptionReachesTheCallerAndTheTimerStaysUsable) {
   for (const auto failure : {throw_error, not_joinable}) {
-    HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 1, .thread_factory = failing(3, failure)}};
+    bool fails = true;
+    const auto factory = [&](std::function<void()> body) { return fails ? failure() : std::thread(std::move(body)); };
+    HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 1, .thread_factory = factory}};
     const auto message = [&](auto call) { return message_of<std::exception>(call); };
-    for (const auto& said : {message([&] { timer.start(); }), message([&] { timer.new_timeout([] {}, kFar); })}) {
+    for (const auto& said : {message([&] { timer.start(); }), message([&] { timer.new_timeout([] {}, kFar); }),
+                             message([&] { timer.new_timeout([] {}, kFar, Leeway(1s)); })}) {
       EXPECT_EQ(said == "out of threads", failure == throw_error) << said;
     }
-    EXPECT_FALSE(timer.try_new_timeout([] {}, kFar));
+    EXPECT_FALSE(timer.try_new_timeout([] {}, kFar) || timer.try_new_timeout([] {}, kFar, Leeway(1s)));
     EXPECT_EQ(timer.pending_timeouts(), 0);
     EXPECT_EQ(timer.stats().scheduled, 0);
+    fails = false;
     EXPECT_TRUE(ran_in_task(timer, [] {}));
   }
 }

@@ -308,13 +308,6 @@ TYPED_TEST(LeewayOf, OfNaNIsRefusedByNameAndAnyByAStoppedTimer) {
   EXPECT_FALSE(timeout.reschedule(kFar, Leeway{1s}));
 }
 
-TEST(LeewayWithoutAThread, ThrowsTheErrorOfTheFactoryAndChangesNothing) {
-  HashedWheelTimer timer{{.thread_factory = [](auto) -> std::thread { throw std::bad_alloc(); }}};
-  EXPECT_THROW(timer.new_timeout([] {}, kFar, Leeway{1s}), std::bad_alloc);
-  EXPECT_FALSE(timer.try_new_timeout([] {}, kFar, Leeway{1s}));
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-}
-
 /// Runs 10,000 timeouts, one each 100 us, at a tick of 1 us. Returns how often a loop that drives the timer wakes up.
 std::int64_t wakeups(Leeway leeway) {
   ManualTimer timer{1us, Time(5s)};

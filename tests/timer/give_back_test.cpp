@@ -35,8 +35,9 @@ constexpr std::size_t kNotWorthIt = 256;
 /// A HashedWheelTimer that gives memory back after it was unused for `unused_for`.
 class HastyTimer final : public ThreadedTimer {
  public:
-  explicit HastyTimer(std::chrono::nanoseconds unused_for, std::int64_t wheel_size = 512) {
-    const Options options{.tick_duration = 1ms};
+  explicit HastyTimer(std::chrono::nanoseconds unused_for, std::int64_t wheel_size = 512,
+                      std::chrono::nanoseconds tick = 1ms) {
+    const Options options{.tick_duration = tick};
     set_engine(new internal::WorkerThread<internal::HashedWheel>(*this, options, wheel_size, unused_for.count()));
   }
   ~HastyTimer() override { end(); }
@@ -508,19 +509,25 @@ TEST_F(AfterAPeak, IsCollectedInSmallSteps) {
   EXPECT_LE(resident, little());
 }
 
-TEST(WithoutMemoryForTheWheel, TheWorkerSleepsBetweenItsTries) {
+/// It tries again after a millisecond, not at the end of its tick of 10 minutes.
+TEST(WithoutMemoryForTheWheel, TheWorkerSleepsForAMillisecondBetweenItsTries) {
   constexpr int kAlive = 200'000;
-  HastyTimer timer(100ms);
+  HastyTimer timer(100ms, 512, 10min);
+  timer.start();
   Shortage shortage(0, Shortage::kAll, Shortage::Of::OtherThreads);
-  std::vector<TimeoutId> ids;
-  for (int i = 0; i < kAlive; ++i) ids.push_back(timer.add(must_not_run, kFar));
+  std::vector<TimeoutId> ids = far_ids(timer, kAlive);
   ASSERT_TRUE(eventually([&] { return shortage.failed() >= 3; }));
   for (int i = kAlive - 60'000; i < kAlive; ++i) timer.cancel(ids[static_cast<std::size_t>(i)]);
   std::this_thread::sleep_for(300ms);  // the Collector looks
+  const auto begin = steady_clock::now();
   const std::int64_t before = timer.stats().wakeups;
-  std::this_thread::sleep_for(200ms);
-  EXPECT_GT(timer.stats().wakeups, before + 5);
+  // A worker that tries again and again never sleeps, so it never wakes up.
+  EXPECT_TRUE(eventually([&] { return timer.stats().wakeups >= before + 100; }));
+  EXPECT_GE(steady_clock::now() - begin, 80ms);
+  EXPECT_GT(timer.stats().backlog, 4096);
   shortage.end();
+  EXPECT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
+  EXPECT_EQ(timer.stop().size(), kAlive - 60'000U);
 }
 
 /// The Collector holds a third of the nodes and all free runs. Then a thread schedules as many timeouts as nodes are

@@ -140,22 +140,6 @@ TEST(Destructor, InsideCancelledOnTheWorker) {
   EXPECT_EQ(other->cancellations, 1);
 }
 
-TEST(Destructor, InsideATaskOnAnExecutorThread) {
-  CountingFactory workers;
-  Latch gone;
-  ThreadPerJob pool;
-  auto timer = std::make_unique<HashedWheelTimer>(
-      Options{.tick_duration = 1ms, .executor = pool.executor(), .thread_factory = workers.factory()});
-  const Timeout pending = timer->new_timeout([] {}, kFar);
-  after(*timer, 5ms, [&] {
-    timer.reset();
-    gone.count_down();
-  });
-  ASSERT_TRUE(gone.wait());
-  EXPECT_TRUE(workers.wait_until_ended());
-  EXPECT_TRUE(pending.is_cancelled());
-}
-
 // Defects of Netty's and Dubbo's HashedWheelTimer that this one does not share, numbered as they were found. These have
 // tests in other files:
 //   D2   a thread that cannot start            ThreadFactory.ItsExceptionReachesTheCallerAndTheTimerStaysUsable

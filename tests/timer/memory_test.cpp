@@ -3,7 +3,6 @@
 
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
-#include "hashed_wheel_timer/loop_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
 
@@ -241,44 +240,6 @@ TEST(NodeMemory, IsBoundedIfAnotherThreadDropsTheLastHandles) {
     growth.look();
   }
   EXPECT_LT(growth.most(), 128 << 10);
-}
-
-TEST(NodeMemory, IsUsedAgainIfAThreadCancelsByIdAfterItHasUsedAnotherTimer) {
-  const Growth growth;
-  {
-    ManualTimer timer(1ms);
-    ManualTimer other(1ms);
-    for (int i = 0; i < 200'000 / kScale; ++i) {
-      const TimeoutId id = timer.add([] {}, kFar);
-      other.new_timeout([] {}, kFar).cancel();
-      ASSERT_EQ(timer.cancel(id), CancelResult::Cancelled);
-    }
-    EXPECT_LT(growth.now(), 1 << 20);
-  }
-  EXPECT_LE(growth.now(), kRemembered);
-}
-
-/// A node whose generations are used up is out of use, and goes with its timer, or with the last handle.
-TEST(NodeMemory, OfTheLastGenerationGoesWithItsTimer) {
-  for (const bool with_handle : {false, true}) {
-    const Growth growth;
-    Timeout handle;
-    {
-      ManualTimer timer(1ms);
-      const TimeoutId id = timer.add([] {}, kFar);
-      timer.advance(1ms);
-      handle = timer.find(id);
-      Node& node = *Node::of(handle);
-      constexpr std::uint64_t kLast = std::uint64_t{Node::kLastGeneration} << Node::kGenerationShift;
-      node.word = node.word % Node::kGeneration + kLast;  // in the wheel no entry names its generation
-      EXPECT_TRUE(handle.cancel());
-      if (!with_handle) handle = Timeout();
-      timer.advance(1ms);
-      EXPECT_GT(growth.now(), kRemembered);
-    }
-    handle = Timeout();
-    EXPECT_LE(growth.now(), kRemembered) << (with_handle ? "with a handle" : "without a handle");
-  }
 }
 
 /// A thread with a stale id may be about to read a slab that it has found by its number.

@@ -44,46 +44,21 @@ TEST(Races, PrintingAHandleWhileItsTimerGoes) {
   }
 }
 
-TEST(Limit, CopyingACallableTakesNoPlace) {
-  HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
-  Hold hold;
-  const std::function<void()> copying = [&] {
-    hold();
-    throw std::runtime_error("no copy");
-  };
-  const WhenCopied slow(copying);
-  std::jthread other([&] { EXPECT_THROW(timer.new_timeout(slow, kFar), std::runtime_error); });
-  ASSERT_TRUE(hold.wait_until_entered());
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-  const Timeout mine = timer.try_new_timeout([] {}, kFar);
-  EXPECT_TRUE(mine);
-  hold.let_go();
-  other.join();
-  EXPECT_EQ(timer.pending_timeouts(), 1);
-  EXPECT_EQ(timer.stats().rejected, 0);
-}
-
-/// The place is lost to another while the callable is copied: refused, and the copy is destroyed.
+/// While a callable is copied it has no place, and another timeout takes the last one. The copy is destroyed.
 TEST(Limit, ACallerWhoLosesThePlaceWhileCopyingIsRefused) {
-  struct Copied {
-    explicit Copied(std::function<void()> its_meanwhile) : meanwhile(std::move(its_meanwhile)) {}
-    Copied(const Copied& other) : token(std::make_shared<int>()), meanwhile(other.meanwhile) {
-      other.watch = token;
-      meanwhile();
-    }
-    void operator()() const {}
-    mutable std::weak_ptr<int> watch;
-    std::shared_ptr<int> token;
-    std::function<void()> meanwhile;
-  };
   for (const bool by_id : {false, true}) {
+    const auto token = std::make_shared<int>();
     HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
     Timeout winner;
-    const Copied copied([&] { winner = timer.new_timeout([] {}, kFar); });
+    const std::function<void()> take_the_place = [&] {
+      EXPECT_EQ(timer.pending_timeouts(), 0);
+      winner = timer.new_timeout([] {}, kFar);
+    };
+    const auto copied = [when_copied = WhenCopied(take_the_place), token] {};
     const auto schedule = [&] { by_id ? void(timer.add(copied, kFar)) : void(timer.new_timeout(copied, kFar)); };
     EXPECT_THROW(schedule(), RejectedExecution);
     EXPECT_TRUE(winner);
-    EXPECT_TRUE(copied.watch.expired());
+    EXPECT_EQ(token.use_count(), 2);
     EXPECT_EQ(timer.pending_timeouts(), 1);
     EXPECT_EQ(timer.stats().rejected, 1);
     EXPECT_TRUE(winner.cancel());

@@ -151,19 +151,6 @@ void leave_by_cancel() {
   pthread_testcancel();
 }
 
-class LeavesInDestructor {
- public:
-  LeavesInDestructor() = default;
-  LeavesInDestructor(LeavesInDestructor&& other) noexcept : owns_(std::exchange(other.owns_, false)) {}
-  ~LeavesInDestructor() {
-    if (owns_) leave_by_exit();
-  }
-  void operator()() const {}
-
- private:
-  bool owns_ = true;
-};
-
 /// Expects that the use of a timer ends the program, with a line on stderr that matches `line`.
 void expect_end(const char* line, const std::function<void()>& use) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -234,8 +221,10 @@ TEST(ErrorsDeathTest, AnyFunctionThatEndsItsThreadEndsTheProgramWithALine) {
   const char* const terminates = "terminate called";
   expect_end(terminates, with<HashedWheelTimer>({.tick_duration = 1ms, .on_task_error = leave},
                                                 [](Timer& timer) { timer.new_timeout([] { throw 1; }, 0ms); }));
-  expect_end(terminates, with<ManualTimer>({.tick_duration = 1ms},
-                                           [](Timer& timer) { timer.new_timeout(LeavesInDestructor(), 0ms); }));
+  expect_end(terminates, with<ManualTimer>({.tick_duration = 1ms}, [](Timer& timer) {
+               const auto leave_at_end = [](void*) { leave_by_exit(); };
+               timer.new_timeout([end = std::shared_ptr<void>(nullptr, leave_at_end)] {}, 0ms);
+             }));
   expect_end(terminates, [] {
     LoopTimer timer{{.tick_duration = 1ms}};
     timer.on_earlier(leave_by_exit);
@@ -266,37 +255,26 @@ TEST(TaskLifetime, ARefusedCallableIsDestroyedOrNeverTaken) {
   EXPECT_EQ(resource.use_count(), 2);
 }
 
-// A shared TimerTask is held until the last handle goes, and at least until its cancelled() has run.
-
-TEST(TaskLifetime, ASharedTaskIsHeldUntilTheLastHandleGoes) {
-  ManualTimer timer;
-  const auto ran = std::make_shared<RecordingTask>();
-  const auto cancelled = std::make_shared<RecordingTask>();
-  Timeout of_ran = timer.new_timeout(ran, 0ms);
-  Timeout of_cancelled = timer.new_timeout(cancelled, kFar);
-  of_cancelled.cancel();
-  timer.advance(1ms);
-  EXPECT_EQ(ran->runs + cancelled->cancellations, 2);
-  Timeout copy = of_ran;
-  for (Timeout* timeout : {&of_ran, &of_cancelled}) *timeout = Timeout();
-  EXPECT_EQ(&copy.task(), ran.get());
-  EXPECT_EQ(ran.use_count(), 2);
-  EXPECT_EQ(cancelled.use_count(), 1);
-  copy = Timeout();
-  EXPECT_EQ(ran.use_count(), 1);
-}
-
-TEST(TaskLifetime, ASharedTaskIsHeldWithoutAHandleUntilItOrItsCancelledHasRun) {
+TEST(TaskLifetime, ASharedTaskIsHeldUntilTheLastHandleGoesAndUntilItOrItsCancelledHasRun) {
   for (const bool cancels : {false, true}) {
-    auto task = std::make_shared<RecordingTask>();
-    const std::weak_ptr<RecordingTask> watch = task;
+    const auto task = std::make_shared<RecordingTask>();
     ManualTimer timer;
-    Timeout timeout = timer.new_timeout(std::move(task), 0ms);
+    Timeout timeout = timer.new_timeout(task, 0ms);
+    Timeout copy = timeout;
+    EXPECT_EQ(cancels && timeout.cancel(), cancels);
+    timer.advance(1ms);
+    EXPECT_EQ(task->runs + task->cancellations, 1);
+    timeout = {};
+    EXPECT_EQ(&copy.task(), task.get());
+    EXPECT_EQ(task.use_count(), 2);
+    copy = {};
+    EXPECT_EQ(task.use_count(), 1);
+    timeout = timer.new_timeout(task, 0ms);
     EXPECT_EQ(cancels && timeout.cancel(), cancels);
     timeout = {};
-    EXPECT_FALSE(watch.expired());
+    EXPECT_EQ(task.use_count(), 2) << "without a handle";
     timer.advance(1ms);
-    EXPECT_TRUE(watch.expired());
+    EXPECT_EQ(task.use_count(), 1);
   }
 }
 
@@ -304,16 +282,13 @@ TEST(TaskLifetime, TheDestructorEndsTheWorkerCancelsAndKeepsSharedTasksForTheirH
   CountingFactory workers;
   const auto held = std::make_shared<RecordingTask>();
   const auto dropped = std::make_shared<RecordingTask>();
-  Timeout handle, plain;
+  Timeout handle;
   {
     HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = workers.factory()}};
-    plain = timer.new_timeout(must_not_run, kFar);
     handle = timer.new_timeout(held, kFar);
     timer.new_timeout(dropped, kFar);
   }
   EXPECT_TRUE(workers.wait_until_ended());
-  EXPECT_TRUE(plain.is_cancelled() && handle.is_cancelled());
-  EXPECT_FALSE(plain.cancel() || handle.cancel());
   EXPECT_EQ(held->cancellations, 1);
   EXPECT_EQ(dropped->cancellations, 1);
   EXPECT_EQ(held->runs + dropped->runs, 0);
@@ -347,25 +322,19 @@ TEST(TaskLifetime, ATimeoutThatStopReturnsCanBeRun) {
   }
 }
 
-struct Session {
-  Timeout timeout;
-};
-
-/// Its timeout is owned by nothing but its own task.
-std::weak_ptr<Session> start_session(Timer& timer, std::chrono::nanoseconds delay) {
-  const auto session = std::make_shared<Session>();
-  session->timeout = timer.new_timeout([session] {}, delay);
-  return session;
-}
-
 TEST(TaskLifetime, ACallableThatOwnsItsOwnHandleGoesAfterItRanOrWithTheTimer) {
-  std::weak_ptr<Session> watch;
+  std::weak_ptr<Timeout> watch;
   {
     ManualTimer timer;
-    watch = start_session(timer, 0ms);
+    const auto schedule = [&](When when) {
+      const auto owned = std::make_shared<Timeout>();
+      *owned = timer.new_timeout([owned] {}, when);
+      watch = owned;
+    };
+    schedule(0ms);
     timer.advance(1ms);
     EXPECT_TRUE(watch.expired());
-    watch = start_session(timer, kFar);
+    schedule(kFar);
     timer.advance(1ms);
     EXPECT_FALSE(watch.expired());
   }

@@ -142,17 +142,11 @@ TYPED_TEST(Scope, MayBeDestroyedWithItsOwnCallable) {
 
 /// A callable that adds to its scope when it is destroyed: no call holds the scope's lock meanwhile.
 TYPED_TEST(Scope, MayBeUsedByADestructorOfACallable) {
-  struct Adds {
-    explicit Adds(TimeoutScope& its_scope) : scope(&its_scope) {}
-    Adds(Adds&& other) noexcept : scope(std::exchange(other.scope, nullptr)) {}
-    ~Adds() {
-      if (scope != nullptr && scope->size() < 200) scope->add(must_not_run, kFar);
-    }
-    void operator()() const { must_not_run(); }
-    TimeoutScope* scope;
-  };
   TimeoutScope scope(*this->timer);
-  for (int i = 0; i < 100; ++i) scope.add(Adds(scope), kFar);
+  const auto add = [&](void*) {
+    if (scope.size() < 200) scope.add(must_not_run, kFar);
+  };
+  for (int i = 0; i < 100; ++i) scope.add([end = std::shared_ptr<void>(nullptr, add)] { must_not_run(); }, kFar);
   EXPECT_GE(scope.cancel_all(), 100u);
   scope.cancel_all();
   EXPECT_EQ(scope.size(), 0u);

@@ -163,11 +163,9 @@ TYPED_TEST(StoppedTimer, HasNonePendingWhenStopReturns) {
         is_built = false;
         timer.new_timeout(task, kFar).cancel();
       };
-      EXPECT_THROW(
-          {
-            for (int i = 0; i < 100'000; ++i) add();
-          },
-          IllegalState);
+      EXPECT_TRUE(throws<IllegalState>([&] {
+        for (int i = 0; i < 100'000; ++i) add();
+      }));
       EXPECT_TRUE(held);
     });
     ASSERT_TRUE(enqueues.wait());
