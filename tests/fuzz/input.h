@@ -100,6 +100,17 @@ inline void require(bool kept, const char* promise) {
   std::abort();
 }
 
+/// Requires that f() throws an Error.
+template <class Error, class F>
+void require_throws(F f, const char* promise) {
+  try {
+    f();
+  } catch (const Error&) {
+    return;
+  }
+  require(false, promise);
+}
+
 /// As require(), when values tell more.
 inline void require_equal(std::int64_t seen, std::int64_t expected, const char* promise) {
   if (seen == expected) [[likely]]
