@@ -57,14 +57,12 @@ TEST_F(PuttingOff, ATimeoutWithoutAWaitExpiresUnheardOrGoesWithTheHandlerOfTheLa
     if (expires) {
       EXPECT_EQ(timer.advance(10ms), 1u);
     }
-    EXPECT_EQ(loop.run(), 1u);
+    EXPECT_EQ(run_again(loop), 1u);
     EXPECT_EQ(timer.pending_timeouts(), 0);
     waits->async_wait(Note{&errors});  // its expiry may have passed
     timer.advance(5ms);
-    loop.restart();
-    EXPECT_EQ(loop.run(), 1u);
+    EXPECT_EQ(run_again(loop), 1u);
     EXPECT_EQ(errors, (std::vector<Error>{kAborted, Error()}));
-    loop.restart();
   }
 }
 
@@ -269,8 +267,7 @@ TEST(WheelTimerMoves, GoToAWiderTypeOfExecutor) {
   narrow.async_wait(Note{&errors});
   wide = std::move(narrow);
   EXPECT_EQ(wide.cancel(), 1u);
-  loop.restart();
-  loop.run();
+  run_again(loop);
 }
 
 TEST(WheelTimerMoves, BringTheTimerAndTheContextAlong) {

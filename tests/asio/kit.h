@@ -44,6 +44,12 @@ using std::chrono::steady_clock;
 
 inline constexpr auto kAborted = host::error::operation_aborted;
 
+/// Runs a loop, also one that has run out of work before.
+inline std::size_t run_again(host::io_context& loop) {
+  loop.restart();
+  return loop.run();
+}
+
 /// steady_timer itself.
 struct Steady {
   using Waits = host::steady_timer;
@@ -84,10 +90,7 @@ struct Waiting : testing::Test, Kit {
   ~Waiting() override {
     EXPECT_TRUE(eventually([this] { return this->pending() == 0; }));
   }
-  void run_again() {
-    this->loop.restart();
-    this->loop.run();
-  }
+  std::size_t run_again() { return asio_test::run_again(this->loop); }
 
   std::vector<Error> errors;
 };

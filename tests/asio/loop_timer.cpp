@@ -46,8 +46,7 @@ TEST_F(LoopTimerOnALoop, ATimeoutThatIsNeverDueIsNoWork) {
   timer.new_timeout([&] { ++runs; }, 2ms);
   for (int i = 1; i <= 2; ++i) {
     timer.new_timeout([] { ADD_FAILURE(); }, std::chrono::hours::max());
-    loop.run();
-    loop.restart();
+    run_again(loop);
     EXPECT_EQ(runs, 1);
     EXPECT_EQ(timer.pending_timeouts(), i);
   }
@@ -133,14 +132,6 @@ TEST_F(LoopTimerOnALoop, RunsOneTaskAtATimeOnSeveralThreads) {
   EXPECT_EQ(ran, 300);
 }
 
-TEST_F(LoopTimerOnALoop, StopEndsItsWork) {
-  timer.new_timeout([] { ADD_FAILURE(); }, kFar);
-  loop.poll();
-  EXPECT_EQ(timer.stop().size(), 1u);
-  EXPECT_FALSE(timer.try_new_timeout([] {}, 1ms));
-  loop.run();
-}
-
 TEST(LoopTimer, MayBeDestroyedInsideOneOfItsTasksOrBeforeTheLoopRuns) {
   for (const bool inside : {true, false}) {
     host::io_context loop;
@@ -190,7 +181,7 @@ TEST(LoopTimer, ALoopThatIsPolledInsideStopGoesOnAfterwards) {
   const Timeout pending = timer.new_timeout(task, kFar);
   loop.poll();
   timer.new_timeout([] { ADD_FAILURE(); }, 1ms);
-  timer.stop();
+  EXPECT_EQ(timer.stop().size(), 2u);
   EXPECT_EQ(polls, 1);
   loop.restart();
   loop.run_for(std::chrono::seconds(60));

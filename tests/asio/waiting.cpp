@@ -116,8 +116,7 @@ TYPED_TEST(Waiting, IsAbortedByItsCancellationSlot) {
     EXPECT_TRUE(this->errors.empty()) << "cancelled by none";
     signal.emit(type);
     EXPECT_TRUE(this->errors.empty());
-    this->loop.run();
-    this->loop.restart();
+    this->run_again();
     EXPECT_EQ(this->errors, std::vector<Error>{kAborted});
     this->errors.clear();
     signal.emit(type);  // does nothing: the wait has ended
@@ -139,8 +138,7 @@ TYPED_TEST(Waiting, TakesAHandlerThatCanOnlyBeMovedAFutureAndADeferredToken) {
   EXPECT_THROW(ended.get(), std::exception);
   waits.expires_after(1ms);
   auto operation = waits.async_wait(kDeferred);
-  this->loop.restart();
-  EXPECT_EQ(this->loop.run(), 0u) << "it begins when it is asked";
+  EXPECT_EQ(this->run_again(), 0u) << "it begins when it is asked";
   std::move(operation)(Note{&this->errors});
   this->run_again();
   EXPECT_EQ(this->errors, std::vector<Error>{Error()});

@@ -139,13 +139,11 @@ TEST_F(WaitOnManualTimer, LeavesNothingWhereverTheHandlerThrows) {
       allocations += memory.made;
       EXPECT_EQ(memory.left, 0);
       EXPECT_EQ(timer.pending_timeouts(), 0);
-      EXPECT_EQ(loop.run() + other.run(), 0u);
-      loop.restart();
-      other.restart();
+      EXPECT_EQ(run_again(loop) + run_again(other), 0u);
     });
     timer.advance(1ms);
-    loop.run();
-    other.run();
+    run_again(loop);
+    run_again(other);
     EXPECT_EQ(memory.left, 0);
     EXPECT_GT(allocations, 0) << "no copy has thrown after an allocation";
   };
@@ -242,8 +240,7 @@ TEST_F(WaitOnManualTimer, CancelAfterUsesNoMemoryOfItsHandlerWhenThatIsCalled) {
   for (const auto limit : {1ms, 2ms, 1000ms}) {
     async_wait(timer, loop.get_executor(), 2ms, net::cancel_after(timer, limit, OwnsItsSession(memory)));
     timer.advance(2ms);
-    loop.run();
-    loop.restart();
+    run_again(loop);
     EXPECT_EQ(memory.left, 0);
   }
 }

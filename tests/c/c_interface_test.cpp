@@ -1,5 +1,5 @@
 // Promise: the C interface has all that the C++ one guarantees, and refuses every wrong argument with an error code and
-// one line.
+// one line. Without memory each function fails with ENOMEM and one line, and nothing is lost.
 
 #include <gtest/gtest.h>
 
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "hashed_wheel_timer/c.h"
+#include "tests/support/allocation_hook.h"
 #include "tests/support/clock_readings.h"
 #include "tests/support/counted_abort.h"
 #include "tests/support/eventually.h"
@@ -342,10 +343,7 @@ TEST(CInterface, AnExecutorRunsTheCallbacks) {
   for (const int kind : kAll) {
     struct Executor {
       std::atomic<int> jobs{0};
-      std::vector<std::thread> threads;
-      ~Executor() {
-        for (std::thread& thread : threads) thread.join();
-      }
+      std::vector<std::jthread> threads;
     } executor;
     std::atomic<int> ran = 0;
     hwt_options options = options_of(kind);
@@ -649,6 +647,110 @@ TEST(CMisuse, AMessageNamesOnlyTheFunctionOfC) {
     EXPECT_EQ(hwt_cancel(nullptr, 1), -1);
     EXPECT_SAYS("hwt_cancel: timer: NULL") << "the later of two errors";
   }
+}
+
+// --- No memory -------------------------------------------------------------------------------------------------------
+
+/// Calls the function without memory, and returns its result.
+template <class Function>
+std::int64_t without_memory(Function&& function) {
+  errno = 0;
+  const auto result = static_cast<std::int64_t>(hwt::test::without_memory(function));
+  EXPECT_EQ(errno, ENOMEM);
+  EXPECT_SAYS("out of memory");
+  return result;
+}
+
+TEST(CMemory, CreatingATimer) {
+  for (const int kind : kAll) {
+    hwt_options options = options_of(kind);
+    auto* timer = reinterpret_cast<hwt_timer*>(&options);
+    EXPECT_EQ(without_memory([&] { return hwt_create(&options, &timer); }), ENOMEM);
+    EXPECT_EQ(timer, nullptr);
+  }
+}
+
+TEST(CMemory, DestroyingATimerFreesAllOfIt) {
+  for (const int kind : kAll) {
+    const auto live = [&] {
+      const Owner timer = make(kind);
+      for (int i = 0; i < 100; ++i) ASSERT_NE(add_far(timer), 0u);
+    };
+    live();  // this thread keeps some memory for its next timer
+    const std::int64_t before = hwt::test::bytes_in_use;
+    live();
+    EXPECT_EQ(hwt::test::bytes_in_use, before) << kind;
+  }
+}
+
+TEST(CMemory, AddingEachTimeoutAlsoWithoutMemory) {
+  const Owner timer = make(HWT_MANUAL);
+  int added = 0;
+  int refused = 0;
+  for (; added < 3000; ++added) {
+    ASSERT_NE(add_far(timer), 0u);
+    hwt_next(timer);  // it goes to the wheel, and only its node stays in use
+    errno = 0;
+    const hwt_id id = hwt::test::without_memory([&] { return add_far(timer); });
+    if (id != 0) {
+      EXPECT_EQ(hwt_cancel(timer, id), 0);
+    } else {
+      EXPECT_EQ(errno, ENOMEM);
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(hwt_pending(timer), added);
+}
+
+TEST(CMemory, StartingTheWorker) {
+  const Owner timer = make(HWT_HASHED_WHEEL);
+  EXPECT_EQ(without_memory([&] { return hwt_start(timer); }), ENOMEM);
+  EXPECT_EQ(without_memory([&] { return add_far(timer); }), 0);
+  EXPECT_EQ(hwt_start(timer), 0);
+}
+
+TEST(CMemory, MovingATimeoutToAnEarlierTime) {
+  const Owner timer = make(HWT_MANUAL);
+  std::atomic<int> ran = 0;
+  const hwt_id id = hwt_add(timer, kHour, count, &ran);
+  hwt_advance(timer, kMs);  // it is in the wheel now
+  EXPECT_EQ(without_memory([&] { return hwt_reschedule(timer, id, kMs); }), -1);
+  EXPECT_EQ(hwt_advance(timer, kHour / 2), 0) << "nothing has changed";
+  EXPECT_EQ(hwt_reschedule(timer, id, kMs), 0);
+  EXPECT_EQ(hwt_advance(timer, kHour / 2 + 2 * kMs), 1);
+}
+
+TEST(CMemory, Stopping) {
+  const Owner timer = make(HWT_MANUAL);
+  int freed = 0;
+  for (int i = 0; i < 100; ++i) hwt_add(timer, kHour, must_not_run, &freed);
+  const auto free_it = [](void*, hwt_callback, void* argument) { ++*static_cast<int*>(argument); };
+  EXPECT_EQ(without_memory([&] { return hwt_stop(timer, free_it, nullptr); }), ENOMEM);
+  EXPECT_EQ(freed, 0);
+  EXPECT_EQ(hwt_stop(timer, free_it, nullptr), 0) << "once more";
+  EXPECT_EQ(freed, 100);
+}
+
+// The timer is HWT_MANUAL, so the thread that calls hwt_advance() is its worker.
+TEST(CMemory, HandingACallbackToTheExecutorRunsItOnTheWorker) {
+  hwt_options options = options_of(HWT_MANUAL);
+  options.executor = [](void* context, hwt_callback run, void* argument) {
+    ++*static_cast<int*>(context);
+    run(argument);
+  };
+  int given = 0;
+  options.executor_context = &given;
+  std::atomic<int> ran = 0;
+  const Owner timer = make(options);
+  for (int i = 0; i < 2; ++i) hwt_add(timer, i * 2 * kMs, count, &ran);
+  hwt_next(timer);  // they are in the wheel now
+  hwt::test::without_memory([&] { hwt_advance(timer, kMs); });
+  EXPECT_EQ(ran, 1);
+  EXPECT_EQ(given, 0);
+  hwt_advance(timer, 3 * kMs);
+  EXPECT_EQ(ran, 2);
+  EXPECT_EQ(given, 1);
 }
 
 #if !defined(_WIN32)

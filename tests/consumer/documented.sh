@@ -55,7 +55,6 @@ cmake_fetches() {
   build/my_server
 }
 
-
 installed() {
   git clone --quiet "file://$source" "$work/source"
   prefix=$work/prefix

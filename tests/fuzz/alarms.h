@@ -7,21 +7,28 @@
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/fuzz/input.h"
-#include "tests/support/timer_model.h"
 
 namespace hwt::fuzz {
 
-/// A ManualTimer, and the alarms that are expected on it. See TimerModel.
+/// A ManualTimer beside its model: the alarms that are expected on it, in a multimap by the points of the timer's grid.
+/// The owner of a timeout expects an alarm, and reports when it has come, was moved or was cancelled.
 class Alarms {
  public:
-  using Id = test::TimerModel::Id;
+  struct Alarm {
+    std::uint64_t due = 0;  // the number of a point of the grid
+    TimePoint deadline;
+    std::uint64_t order = 0;  // rises with each expect_in_order(); 0: it may run anywhere among those of its tick
+    bool any_time = false;  // its deadline has passed: it may run in the tick that is processed now, or in the next one
+    bool any_turn = false;  // a calendar also wakes up before it is due; after a jump, such a wake-up may run it
+  };
+  /// An expected alarm, or none.
+  using Id = std::optional<std::multimap<std::uint64_t, Alarm>::iterator>;
 
   Alarms(Input& input, std::chrono::nanoseconds tick, TimePoint start,
          std::function<void(std::exception_ptr, const Timeout&)> on_task_error)
       : input_(input),
         tick_(tick),
         start_(start),
-        model_(tick, start, [](const char* promise) { require(false, promise); }),
         timer_(std::make_unique<ManualTimer>(
             Options{
                 .tick_duration = tick, .on_task_error = std::move(on_task_error), .trace_origins = start == kTraced},
@@ -60,7 +67,7 @@ class Alarms {
       case 1:
         return input_.one_of({TimePoint::max(), TimePoint::min(), now(), start_});
       case 2:
-        return model_.size() == 0 ? now() : model_.by_due().begin()->second.deadline;
+        return by_due_.empty() ? now() : by_due_.begin()->second.deadline;
       default:
         return after(any_delay());
     }
@@ -79,24 +86,47 @@ class Alarms {
   }
   Asked any_when() { return any_when(input_.one_in(2)); }
 
+  /// The deadline with a leeway: of the ticks within it, the end of the one whose number ends in the most zero bits.
   TimePoint roundest(TimePoint deadline, std::chrono::nanoseconds leeway) const {
-    return model_.roundest(deadline, leeway);
+    const TimePoint latest = std::min(fuzz::after(deadline, leeway), TimePoint::max() - std::chrono::nanoseconds(1));
+    if (leeway.count() <= 0 || latest <= start_) return deadline;
+    const std::uint64_t first = std::max<std::uint64_t>(points_until(deadline), 1) - 1;
+    const std::uint64_t end = std::min(distance(start_, latest) / each_, kLastPoint - 1);
+    if (first >= end) return deadline;
+    std::uint64_t roundest = end - 1;
+    for (int bit = 0; bit < 64 && (end - 1) >> bit << bit >= first; ++bit) roundest = (end - 1) >> bit << bit;
+    return later_by(start_, (roundest + 1) * each_);
   }
 
-  void expect(Id& id, TimePoint deadline, bool any_time = false) { model_.expect(id, deadline, now(), any_time); }
-  /// For a new timeout. Only the timeouts of one thread have an order.
+  void expect(Id& id, TimePoint deadline, bool any_time = false) { add(id, deadline, 0, any_time); }
+  /// For a new timeout that the owner itself has scheduled. Only the timeouts of one thread have an order.
   void expect_in_order(Id& id, TimePoint deadline) {
-    if (std::this_thread::get_id() != home_) return expect(id, deadline);
-    model_.expect_in_order(id, deadline, now());
+    add(id, deadline, std::this_thread::get_id() == home_ ? ++last_order_ : 0, false);
   }
-  void forget(Id& id) { model_.forget(id); }
-  void move(Id& id, TimePoint deadline) { model_.move(id, deadline, now()); }
+  /// How many of these have an alarm that is expected.
+  template <class Slots>
+  static std::size_t pending_of(const Slots& slots) {
+    const auto is_pending = [](const auto& slot) { return slot.alarm.has_value(); };
+    return static_cast<std::size_t>(std::count_if(slots.begin(), slots.end(), is_pending));
+  }
+  void forget(Id& id) {
+    if (id) by_due_.erase(*id);
+    id.reset();
+  }
+  void move(Id& id, TimePoint deadline) {
+    forget(id);
+    add(id, deadline, 0, deadline <= now());
+  }
   void expect_or_move(Id& id, TimePoint deadline) { id ? move(id, deadline) : expect(id, deadline); }
 
   /// The alarm has come. Makes the calls from inside, which may remove `id`.
   void fired(Id& id) {
     require(!ended_, "nothing runs after the end");
-    model_.fired(id, now());
+    require(id.has_value(), "only what is expected runs, and once");
+    const Alarm& alarm = (*id)->second;
+    require(alarm.deadline <= now(), "never early");
+    if (!alarm.any_time) check_turn(alarm);
+    forget(id);
     ++tasks_;
     operate_inside();
     --tasks_;
@@ -115,9 +145,8 @@ class Alarms {
     if (inside()) return expect_no_turn();
     TimePoint to =
         later_by(now(), static_cast<std::uint64_t>(tick_.count() / 4 * input_.up_to(255) + tick_.count() % 4));
-    const auto& alarms = model_.by_due();
-    if (input_.one_in(3) && !alarms.empty() && alarms.begin()->second.deadline != TimePoint::max())
-      to = std::max(now(), model_.first());
+    if (input_.one_in(3) && !by_due_.empty() && by_due_.begin()->second.deadline != TimePoint::max())
+      to = std::max(now(), first());
     const bool passing = !input_.one_in(3);
     turn(to, passing, passing || input_.one_in(2) ? kAll : input_.below(4));
   }
@@ -133,17 +162,17 @@ class Alarms {
     constexpr int kLongestChain = 16;
     for (int calls = 0; calls != kLongestChain && !within && wakeup == now(); ++calls) wakeup = timer_->next_wakeup();
     --depth_;
-    model_.check_wakeup(wakeup, now());
-    if (model_.first() == TimePoint::max()) return;
+    if (first() == TimePoint::max()) return;
+    require(wakeup.has_value(), "next_wakeup() is there if something is due");
+    require(*wakeup <= std::max(first(), now()), "next_wakeup() is not too late");
     // A cancelled() that this call makes may move an alarm to the past.
-    const auto& alarms = model_.by_due();
     const bool at_once =
-        std::any_of(alarms.begin(), alarms.end(), [](const auto& each) { return each.second.any_time; });
-    require(within || model_.left_over() || at_once || *wakeup > now(), "next_wakeup() is in the future");
+        std::any_of(by_due_.begin(), by_due_.end(), [](const auto& each) { return each.second.any_time; });
+    require(within || left_over_ || at_once || *wakeup > now(), "next_wakeup() is in the future");
   }
   /// `expected`: how many are pending of each origin of kOrigin.
   void check_pending(std::map<unsigned, std::int64_t> expected) const {
-    require_equal(timer_->pending_timeouts(), static_cast<std::int64_t>(model_.size()), "each alarm has one timeout");
+    require_equal(timer_->pending_timeouts(), static_cast<std::int64_t>(by_due_.size()), "each alarm has one timeout");
     if (start_ != kTraced) return;
     std::int64_t found = 0;
     for (const PendingOrigin& each : timer_->pending_by_origin()) {
@@ -151,14 +180,14 @@ class Alarms {
       if (std::string_view(each.origin.text()) != kOrigin) continue;
       require_equal(each.count, std::exchange(expected[each.origin.line()], 0), "each origin counts its timeouts");
     }
-    require_equal(found, static_cast<std::int64_t>(model_.size()), "each timeout has one origin");
+    require_equal(found, static_cast<std::int64_t>(by_due_.size()), "each timeout has one origin");
     for (const auto& [line, count] : expected) require_equal(0, count, "each origin that has timeouts is there");
   }
 
   /// From now on nothing may run. Returns how many alarms were pending.
   std::size_t end() {
     ended_ = true;
-    return model_.size();
+    return by_due_.size();
   }
   void destroy_timer() { timer_.reset(); }
 
@@ -171,41 +200,91 @@ class Alarms {
  private:
   void expect_no_turn() {
     if (tasks_ == 0 || ended_ || std::this_thread::get_id() != home_) return;
-    for (const auto& turn : {+[](ManualTimer& timer) { timer.advance(std::chrono::nanoseconds(1)); },
-                             +[](ManualTimer& timer) { timer.stop(); }}) {
-      try {
-        turn(*timer_);
-        require(false, "no time passes inside a task, and no task stops the timer");
-      } catch (const IllegalState&) {
-      }
-    }
+    require_throws<IllegalState>([&] { timer_->advance(std::chrono::nanoseconds(1)); }, "no time passes inside a task");
+    require_throws<IllegalState>([&] { timer_->stop(); }, "no task stops its timer");
   }
 
   static constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
   static constexpr int kDeepest = 4;
-  static constexpr std::int64_t kFar = 10'000;  // ticks
-  static constexpr TimePoint kTraced{};         // a timer that starts then traces origins
+  static constexpr std::int64_t kFar = 10'000;                               // ticks
+  static constexpr TimePoint kTraced{};                                      // a timer that starts then traces origins
+  static constexpr std::uint64_t kLastPoint = (std::uint64_t{1} << 63) - 1;  // the last tick never ends
 
+  std::uint64_t points_until(TimePoint time) const {
+    const std::uint64_t since = time <= start_ ? 0 : distance(start_, time);
+    return since / each_ + (since % each_ != 0 ? 1 : 0);
+  }
+  TimePoint time_of(std::uint64_t point) const {
+    const std::uint64_t most = std::min(distance(start_, TimePoint::max()) / each_, kLastPoint - 1);
+    return point > most ? TimePoint::max() : later_by(start_, point * each_);
+  }
+  /// When the first alarm is due. TimePoint::max(): never.
+  TimePoint first() const { return by_due_.empty() ? TimePoint::max() : time_of(by_due_.begin()->first); }
+
+  /// The alarm is due at the first point of the grid that is at or after the deadline, and after now.
+  void add(Id& id, TimePoint deadline, std::uint64_t order, bool any_time) {
+    require(!id, "one alarm at a time");
+    const std::uint64_t due = deadline == TimePoint::max()
+                                  ? std::numeric_limits<std::uint64_t>::max()
+                                  : std::max(distance(start_, now()) / each_ + 1, points_until(deadline));
+    const bool may_join = left_over_ && deadline <= now();  // it may be among the remaining alarms
+    id = by_due_.emplace(due, Alarm{due, deadline, order, any_time || may_join, false});
+  }
+
+  void check_turn(const Alarm& alarm) const {
+    require(turning_, "runs when time passes");
+    const bool jumped = !passing_ || now() == began_;  // at the beginning of a turn, overdue alarms run as after a jump
+    if (alarm.any_turn && jumped) return;
+    if (passing_) {
+      require(now() == std::max(time_of(alarm.due), began_), "runs at the point of the grid where it is due");
+    } else {
+      require(time_of(alarm.due) <= now(), "not before it is due");
+    }
+    for (auto other = by_due_.begin(); other->first < alarm.due; ++other) {
+      require(other->second.any_time, "in the order of ticks");
+    }
+    const auto [first, end] = by_due_.equal_range(alarm.due);
+    require(alarm.order == 0 || std::all_of(first, end,
+                                            [&](const auto& other) {
+                                              return other.second.order == 0 || other.second.order >= alarm.order;
+                                            }),
+            "in the order of scheduling");
+  }
+
+  /// `passing`: time passes tick by tick. Otherwise the clock jumps.
   void turn(TimePoint to, bool passing, std::size_t most) {
     to = std::min(to, after(std::chrono::nanoseconds::max()));
     to = std::min(to, TimePoint::max() - std::chrono::nanoseconds(1));  // no clock comes to the end of time
     far_ = to > after(kFar * tick_);
-    model_.begin_turn(now(), passing);
+    turning_ = true;
+    began_ = now();
+    passing_ = passing;
     ++depth_;
     const std::size_t ran = passing ? timer_->advance(to - now()) : timer_->advance_to(to, most);
     --depth_;
-    far_ = false;
+    turning_ = far_ = false;
     require(ran <= most, "no more than max_tasks run");
     if (timer_ == nullptr) return;
     require(now() == to, "the time is what was asked for");
-    model_.end_turn(now(), ran == most);
+    left_over_ = ran == most;
+    for (auto& [due, alarm] : by_due_) {
+      // A task of this turn has scheduled it, and it may join the remaining alarms.
+      if (left_over_ && alarm.deadline <= now() && time_of(due) > now()) alarm.any_time = true;
+    }
+    require(left_over_ || first() > now() || first() == TimePoint::max(), "nothing is left over");
   }
 
   Input& input_;
   const std::chrono::nanoseconds tick_;
+  const std::uint64_t each_ = static_cast<std::uint64_t>(tick_.count());
   const TimePoint start_;
   const std::thread::id home_ = std::this_thread::get_id();
-  test::TimerModel model_;
+  std::multimap<std::uint64_t, Alarm> by_due_;
+  std::uint64_t last_order_ = 0;
+  bool turning_ = false;
+  bool passing_ = false;
+  bool left_over_ = false;  // a turn has ended before it had run all that was due
+  TimePoint began_;         // the latest turn
   int depth_ = 0;
   int tasks_ = 0;  // that run, one inside the other
   bool far_ = false;

@@ -28,17 +28,10 @@ class Timeouts {
     Slot& slot = slots_[index];
     switch (alarms_.input().below(8)) {
       case 0:
-        require(
-            (slot.id ? alarms_.timer().cancel(slot.id) == kCancelled : slot.timeout.cancel()) == slot.alarm.has_value(),
-            "cancel() tells whether it was pending");
-        cancelled(slot);
+        cancel(slot, false);
         break;
       case 1:
-        if (index == running_) break;  // it would wait for itself
-        require((slot.id ? alarms_.timer().cancel_and_wait(slot.id) == kCancelled : slot.timeout.cancel_and_wait()) ==
-                    slot.alarm.has_value(),
-                "cancel_and_wait() tells whether it was pending");
-        cancelled(slot);
+        if (index != running_) cancel(slot, true);  // it would wait for itself
         break;
       case 2:
       case 3: {
@@ -148,7 +141,6 @@ class Timeouts {
 
  private:
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-  static constexpr CancelResult kCancelled = CancelResult::Cancelled;
   enum class Kind : std::uint8_t { Plain, WithHandle, Boxed, Throwing, Told, Shared };
 
   struct Slot {
@@ -189,7 +181,15 @@ class Timeouts {
     require(timeout.timer() == &alarms_.timer(), "it knows its timer");
   }
 
-  void cancelled(Slot& slot) {
+  void cancel(Slot& slot, bool waits) {
+    ManualTimer& timer = alarms_.timer();
+    bool done = false;
+    if (slot.id) {
+      done = (waits ? timer.cancel_and_wait(slot.id) : timer.cancel(slot.id)) == CancelResult::Cancelled;
+    } else {
+      done = waits ? slot.timeout.cancel_and_wait() : slot.timeout.cancel();
+    }
+    require(done == slot.alarm.has_value(), "a cancel tells whether it was pending");
     if (slot.alarm && !slot.id) require(slot.timeout.is_cancelled(), "what is cancelled says so");
     alarms_.forget(slot.alarm);
   }
@@ -292,10 +292,7 @@ class Keyed {
     int number = 0;
   };
 
-  std::size_t there() const {
-    return static_cast<std::size_t>(
-        std::count_if(values_.begin(), values_.end(), [](const Value& each) { return each.alarm.has_value(); }));
-  }
+  std::size_t there() const { return Alarms::pending_of(values_); }
 
   void make() {
     keyed_ =

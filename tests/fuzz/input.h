@@ -20,8 +20,6 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/time_points.h"
-
 namespace hwt::fuzz {
 
 /// The bytes of an input, as choices. When they have been used up, each choice is the first one: so every input is a
@@ -102,6 +100,17 @@ inline void require(bool kept, const char* promise) {
   std::abort();
 }
 
+/// Requires that f() throws an Error.
+template <class Error, class F>
+void require_throws(F f, const char* promise) {
+  try {
+    f();
+  } catch (const Error&) {
+    return;
+  }
+  require(false, promise);
+}
+
 /// As require(), when values tell more.
 inline void require_equal(std::int64_t seen, std::int64_t expected, const char* promise) {
   if (seen == expected) [[likely]]
@@ -110,9 +119,25 @@ inline void require_equal(std::int64_t seen, std::int64_t expected, const char* 
   require(false, promise);
 }
 
-using test::after;
-using test::distance;
-using test::later_by;
-using test::TimePoint;
+// Times as unsigned numbers, because the distance of two points of a clock may exceed a signed number.
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+inline std::uint64_t distance(TimePoint from, TimePoint to) {
+  const auto count = [](TimePoint time) { return static_cast<std::uint64_t>(time.time_since_epoch().count()); };
+  return count(to) - count(from);
+}
+
+/// from + ahead, or the end of time.
+inline TimePoint later_by(TimePoint from, std::uint64_t ahead) {
+  if (ahead >= distance(from, TimePoint::max())) return TimePoint::max();
+  const std::uint64_t sum = static_cast<std::uint64_t>(from.time_since_epoch().count()) + ahead;
+  return TimePoint(std::chrono::nanoseconds(static_cast<std::int64_t>(sum)));
+}
+
+/// The point of the clock at which a delay from `now` ends; a negative one counts as zero.
+inline TimePoint after(TimePoint now, std::chrono::nanoseconds delay) {
+  return delay.count() <= 0 ? now : later_by(now, static_cast<std::uint64_t>(delay.count()));
+}
 
 }  // namespace hwt::fuzz

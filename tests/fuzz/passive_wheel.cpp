@@ -260,17 +260,11 @@ class Walk {
     }
     forget(index);
     for (auto operations = input_.below(4); operations > 0; --operations) operate();
-    if (side.wheel != nullptr && input_.one_in(16)) refuses_to_advance(*side.wheel);
-    if (input_.one_in(16)) throw Thrown();
-  }
-
-  static void refuses_to_advance(PassiveWheel& wheel) {
-    try {
-      wheel.advance(TimePoint::max());
-    } catch (const IllegalState&) {
-      return;
+    if (side.wheel != nullptr && input_.one_in(16)) {
+      require_throws<IllegalState>([&] { side.wheel->advance(TimePoint::max()); },
+                                   "advance() is refused inside on_timeout()");
     }
-    require(false, "advance() is refused inside on_timeout()");
+    if (input_.one_in(16)) throw Thrown();
   }
 
   TimePoint any_time(Side& side) {

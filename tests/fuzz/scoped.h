@@ -45,11 +45,7 @@ class Scoped {
   void check_stopped() {
     if (scope_ == nullptr) return;
     require(scope_->size() == 0 && scope_->cancel_all() == 0, "nothing is pending after stop()");
-    try {
-      scope_->add([] {}, std::chrono::nanoseconds(1));
-      require(false, "a stopped timer refuses");
-    } catch (const IllegalState&) {
-    }
+    require_throws<IllegalState>([&] { scope_->add([] {}, std::chrono::nanoseconds(1)); }, "a stopped timer refuses");
   }
 
  private:
@@ -93,10 +89,7 @@ class Scoped {
     running_ = 0;
   }
 
-  std::size_t pending() const {
-    return static_cast<std::size_t>(
-        std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.alarm.has_value(); }));
-  }
+  std::size_t pending() const { return Alarms::pending_of(slots_); }
   void forget_all() {
     for (Slot& slot : slots_) alarms_.forget(slot.alarm);
   }

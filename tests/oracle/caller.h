@@ -6,7 +6,6 @@
 #include "hashed_wheel_timer/timeout_scope.h"
 #include "perf/random.h"
 #include "tests/oracle/ledger.h"
-#include "tests/support/allocation_hook.h"
 
 namespace hwt::oracle {
 
@@ -99,14 +98,14 @@ class Caller {
     if (record.is_far && ledger_.limit > 0 && alone) --ledger_.far;
     record.note(waits ? Act::CancelsAndWaits : Act::Cancels);
     ++ledger_.operations;
-    const auto result = [&](auto&& cancelled_handle, auto&& cancelled_id) {
-      if (handle != nullptr) return cancelled_handle() ? CancelResult::Cancelled : CancelResult::Gone;
-      return cancelled_id(TimeoutId::from_value(record.id.load(std::memory_order_acquire)));
-    };
-    const CancelResult cancelled =
-        waits ? result([&] { return handle->cancel_and_wait(); },
-                       [&](TimeoutId id) { return timer_.cancel_and_wait(id); })
-              : result([&] { return handle->cancel(); }, [&](TimeoutId id) { return timer_.cancel(id); });
+    CancelResult cancelled{};
+    if (handle != nullptr) {
+      const bool is_cancelled = waits ? handle->cancel_and_wait() : handle->cancel();
+      cancelled = is_cancelled ? CancelResult::Cancelled : CancelResult::Gone;
+    } else {
+      const TimeoutId id = TimeoutId::from_value(record.id.load(std::memory_order_acquire));
+      cancelled = waits ? timer_.cancel_and_wait(id) : timer_.cancel(id);
+    }
     if (waits && !inside) check_joined(record);
     if (cancelled != CancelResult::Cancelled) {
       record.note(Act::CancelledTooLate);

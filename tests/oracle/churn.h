@@ -4,41 +4,27 @@
 // numbers are added up, which shows when one ended twice and another never.
 
 #include "tests/oracle/ledger.h"
-#include "tests/oracle/shortages.h"
 
 namespace hwt::oracle {
 
 /// How many numbers were added, their sum, and the sum of their squares. Two tallies differ if one or two of their
 /// numbers differ.
+template <class Number>
 struct Tally {
-  std::uint64_t count = 0;
-  std::uint64_t sum = 0;
-  std::uint64_t squares = 0;
+  Number count{0};
+  Number sum{0};
+  Number squares{0};
 
-  void add(std::uint64_t number) {
-    ++count;
-    sum += number;
-    squares += number * number;
+  template <class Other>
+  void add(const Tally<Other>& other) {
+    count += other.count;
+    sum += other.sum;
+    squares += other.squares;
   }
+  void add(std::uint64_t number) { add(Tally<std::uint64_t>{1, number, number * number}); }
+  Tally<std::uint64_t> total() const { return {count, sum, squares}; }
   Tally operator-(const Tally& other) const { return {count - other.count, sum - other.sum, squares - other.squares}; }
   bool operator==(const Tally&) const = default;
-};
-
-/// One that all threads add to. relaxed: it is read when they have been joined.
-class SharedTally {
- public:
-  void add(const Tally& tally) noexcept {
-    count_.fetch_add(tally.count, std::memory_order_relaxed);
-    sum_.fetch_add(tally.sum, std::memory_order_relaxed);
-    squares_.fetch_add(tally.squares, std::memory_order_relaxed);
-  }
-  void add(std::uint64_t number) noexcept { add(Tally{1, number, number * number}); }
-  Tally total() const noexcept { return {count_.load(), sum_.load(), squares_.load()}; }
-
- private:
-  std::atomic<std::uint64_t> count_{0};
-  std::atomic<std::uint64_t> sum_{0};
-  std::atomic<std::uint64_t> squares_{0};
 };
 
 /// Some threads that cancel the oldest timeout of their ring and schedule a new one, again and again.
@@ -97,8 +83,8 @@ class Churn {
 
   /// Returns how many have no known end. `is_exact`: none.
   std::int64_t check_ends(bool is_exact) const {
-    const Tally left = accepted_.total() - ran_.total() - cancelled_.total() - returned_.total();
-    ledger_.expect(is_exact ? left == Tally() : static_cast<std::int64_t>(left.count) >= 0,
+    const auto left = accepted_.total() - ran_.total() - cancelled_.total() - returned_.total();
+    ledger_.expect(is_exact ? left == Tally<std::uint64_t>() : static_cast<std::int64_t>(left.count) >= 0,
                    "each timeout ends in exactly one way");
     return static_cast<std::int64_t>(left.count);
   }
@@ -115,7 +101,7 @@ class Churn {
   };
   /// The results of some calls of a thread.
   struct Calls {
-    Tally accepted, refused, cancelled;
+    Tally<std::uint64_t> accepted, refused, cancelled;
   };
 
   struct Quick {
@@ -186,8 +172,8 @@ class Churn {
   std::array<Pending, 64> swapped_;  // under the mutex
 
   std::atomic<std::int64_t> operations_{0};
-  SharedTally accepted_, cancelled_, ran_, returned_;  // returned by stop(), and then run by hand
-  SharedTally made_, destroyed_;
+  // All threads add to these. `returned_`: by stop(), and then run by hand.
+  Tally<std::atomic<std::uint64_t>> accepted_, cancelled_, ran_, returned_, made_, destroyed_;
 };
 
 }  // namespace hwt::oracle

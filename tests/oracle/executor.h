@@ -2,9 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <exception>
 #include <functional>
-#include <new>
 #include <optional>
 #include <utility>
 
@@ -52,24 +50,5 @@ class Executor {
 
 /// What some tasks throw.
 struct Thrown {};
-
-/// The sources of an error that on_task_error gets.
-enum class Source { Task, Memory, Executor, Library, Other };
-
-inline Source source_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const Thrown&) {
-    return Source::Task;
-  } catch (const std::bad_alloc&) {
-    return Source::Memory;
-  } catch (const Executor::Refused&) {
-    return Source::Executor;
-  } catch (const std::exception&) {
-    return Source::Library;
-  } catch (...) {
-    return Source::Other;
-  }
-}
 
 }  // namespace hwt::oracle

@@ -1,8 +1,6 @@
 // Floods: loads that keep a timer as busy as they can, all at once, on each kind of timer in turn. Meanwhile the
 // timeouts of other threads must not be late, and no call may take long.
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -22,6 +20,7 @@
 #include "hashed_wheel_timer/loop_timer.h"
 #include "perf/random.h"
 #include "tests/support/floods.h"
+#include "tests/support/system.h"
 
 namespace hwt::oracle {
 namespace {
@@ -54,10 +53,10 @@ class Flood {
     start([this](Timer& timer) { probe(timer, 200ms); });
     start([this](Timer&) { sleep_beside(); });
     const auto begin = steady_clock::now();
-    const double used = processor_seconds();
+    const double used = test::processor_seconds();
     std::this_thread::sleep_for(length);
     const double passed = std::chrono::duration<double>(steady_clock::now() - begin).count();
-    const double share = (processor_seconds() - used) / passed / std::thread::hardware_concurrency();
+    const double share = (test::processor_seconds() - used) / passed / std::thread::hardware_concurrency();
     over_ = true;
     ring();
     threads.clear();
@@ -155,15 +154,6 @@ class Flood {
     const std::lock_guard lock(mutex_);
     rung_ = true;
     came_.notify_one();
-  }
-
-  static double processor_seconds() {
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    const auto seconds = [](const timeval& time) {
-      return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-    };
-    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
   }
 
   /// `share`: of all processors, which a flood takes if no other program runs. If others do, all takes longer.

@@ -3,7 +3,6 @@
 // One thread's traffic: a ring of timeouts, which it schedules, moves, cancels, and leaves to others.
 
 #include "tests/oracle/caller.h"
-#include "tests/oracle/shortages.h"
 
 namespace hwt::oracle {
 
@@ -53,6 +52,45 @@ class Records {
   std::vector<Record> records_;
   std::atomic<std::size_t> used_{0};
 };
+
+/// Handles and ids of timers that have ended. They stay stale for ever.
+class Relics {
+ public:
+  void keep(std::deque<Records>& all) {
+    for (Records& records : all) {
+      for (std::size_t i = 0; i < records.used(); i += 997) {
+        if (records[i].copies == 0) handles_.push_back(records[i].handle);
+        ids_.push_back(TimeoutId::from_value(records[i].id));
+        if (ids_.size() > kMostIds) ids_.pop_front();
+      }
+    }
+  }
+  void check_ids(Ledger& ledger, Timer& timer) {
+    for (const TimeoutId id : ids_) {
+      ledger.expect(timer.cancel(id) == CancelResult::Gone && !timer.find(id) && !timer.reschedule(id, 1ms),
+                    "an id is Gone for every other timer");
+    }
+  }
+  /// When their timer is gone. Drops them, because they keep its memory.
+  void check_handles(Ledger& ledger) {
+    for (Timeout& handle : handles_) {
+      ledger.expect(!handle.cancel() && !handle.reschedule(1ms) && !handle.is_pending() && handle.timer() == nullptr,
+                    "a handle outlives its timer, and stays stale");
+    }
+    handles_ = {};
+  }
+
+ private:
+  static constexpr std::size_t kMostIds = 500;
+  std::vector<Timeout> handles_;
+  std::deque<TimeoutId> ids_;
+};
+
+/// Of all rounds.
+inline Relics& relics() {
+  static Relics relics;
+  return relics;
+}
 
 /// How the lanes of a round behave.
 struct Traffic {

@@ -44,6 +44,14 @@ struct Value {
 };
 using Values = KeyedTimer<std::uint64_t, Value>;
 
+/// These values were returned, by stop() or drain().
+inline void returned(const std::vector<std::pair<std::uint64_t, Value>>& values, Ledger& ledger) {
+  for (const auto& entry : values) {
+    Record& record = entry.second.copy.record();
+    ledger.expect(record.returned.fetch_add(1) == 0, "a value is returned once", &record);
+  }
+}
+
 class Relatives {
  public:
   Relatives(Caller& caller, const Traffic& traffic, Totals& totals, Values& values, const BatchExecutor& elsewhere,
@@ -92,53 +100,32 @@ class Relatives {
 
   void step() {
     ++ledger_.operations;
-    switch (random_.next() % 64) {
-      case 0:
-        return use_scope();
-      case 1:
-        return limit();
-      case 2:
-        return plan();
-      case 3:
-      case 4:
-      case 5:
-      case 6:
-      case 7:
-        return repeat();
-      default:
-        return use_values();
-    }
+    const std::uint64_t choice = random_.next() % 64;
+    if (choice == 0) return use_scope();
+    if (choice == 1) return limit();
+    if (choice == 2) return plan();
+    choice < 8 ? repeat() : use_values();
   }
 
-  Due due() { return caller_.due_in(random_, std::chrono::microseconds(random_.between(0, 8'000))); }
+  std::chrono::microseconds any_microseconds(std::int64_t most) {
+    return std::chrono::microseconds(random_.between(0, most));
+  }
+  Due due() { return caller_.due_in(random_, any_microseconds(8'000)); }
 
   void use_values() {
     const std::uint64_t number = random_.next() % kKeys;
     const std::uint64_t key = first_key_ + number;
     Record*& present = present_[number];
-    switch (random_.next() % 16) {
-      case 0:
-      case 1:
-      case 2:
-      case 3:
-        return set(key, present);
-      case 4:
-      case 5: {
-        const std::optional<Value> value = values_.remove(key);
-        if (value) end_value(value->copy.record(), present, "remove() returns the present value");
-        present = nullptr;
-        return;
-      }
-      case 6:
-        if (random_.next() % 64 != 0) return;
-        for (const auto& [drained, value] : values_.drain()) {
-          ledger_.expect(value.copy.record().returned.fetch_add(1) == 0, "drain() returns a value once",
-                         &value.copy.record());
-        }
-        return;
-      default:
-        return move(key, present);
+    const std::uint64_t choice = random_.next() % 16;
+    if (choice < 4) return set(key, present);
+    if (choice > 6) return move(key, present);
+    if (choice == 6) {
+      if (random_.next() % 64 == 0) returned(values_.drain(), ledger_);
+      return;
     }
+    const std::optional<Value> value = values_.remove(key);
+    if (value) end_value(value->copy.record(), present, "remove() returns the present value");
+    present = nullptr;
   }
 
   void set(std::uint64_t key, Record*& present) {
@@ -194,24 +181,16 @@ class Relatives {
   }
 
   void repeat() {
-    switch (random_.next() % 6) {
-      case 0: {
-        repeated_->stop();
-        const std::uint64_t runs = beat_.runs;
-        std::this_thread::sleep_for(std::chrono::microseconds(random_.between(0, 1'000)));
-        // A trigger that was under way may not have counted itself yet.
-        ledger_.expect(beat_.runs <= runs + 1 && !repeated_->running(), "nothing triggers after stop()");
-        return;
-      }
-      case 1:
-        return repeated_->restart();
-      case 2:
-        return repeated_->reset(kGap + std::chrono::microseconds(random_.between(0, 2'000)));
-      case 3:
-        return repeated_->reset();
-      default:
-        return repeated_->start();
-    }
+    const std::uint64_t choice = random_.next() % 6;
+    if (choice == 0) return repeated_->restart();
+    if (choice == 1) return repeated_->reset(kGap + any_microseconds(2'000));
+    if (choice == 2) return repeated_->reset();
+    if (choice != 3) return repeated_->start();
+    repeated_->stop();
+    const std::uint64_t runs = beat_.runs;
+    std::this_thread::sleep_for(any_microseconds(1'000));
+    // A trigger that was under way may not have counted itself yet.
+    ledger_.expect(beat_.runs <= runs + 1 && !repeated_->running(), "nothing triggers after stop()");
   }
 
   /// Replaces the present schedule.
@@ -225,7 +204,7 @@ class Relatives {
     task_ = hwt::schedule(caller_.timer(), std::move(schedule).limit(kRuns), [job] { (*job)(); });
     job_ = std::move(job);
     if (random_.next() % 2 == 0) {
-      std::this_thread::sleep_for(std::chrono::microseconds(random_.between(0, 2'000)));
+      std::this_thread::sleep_for(any_microseconds(2'000));
       end_plan();
     }
   }
@@ -244,9 +223,9 @@ class Relatives {
     bool cancelled = false;
     bool timed_out = false;
     {
-      StopAfter limit(caller_.timer(), std::chrono::microseconds(random_.between(0, 1'000)));
+      StopAfter limit(caller_.timer(), any_microseconds(1'000));
       const std::stop_callback callback(limit.token(), [&] { ++stops; });
-      std::this_thread::sleep_for(std::chrono::microseconds(random_.between(0, 1'000)));
+      std::this_thread::sleep_for(any_microseconds(1'000));
       cancelled = limit.cancel();
       timed_out = limit.timed_out();
     }
@@ -257,19 +236,15 @@ class Relatives {
   void use_scope() {
     std::array<Record*, 20> members{};
     {
-      std::unique_ptr<TimeoutScope> first = traffic_.elsewhere && random_.next() % 2 == 0
-                                                ? std::make_unique<TimeoutScope>(caller_.timer(), elsewhere_)
-                                                : std::make_unique<TimeoutScope>(caller_.timer());
-      const std::unique_ptr<TimeoutScope> scope = std::move(first);
+      std::optional<TimeoutScope> scope(std::in_place, caller_.timer());
+      if (traffic_.elsewhere && random_.next() % 2 == 0) scope.emplace(caller_.timer(), elsewhere_);
       for (Record*& member : members) {
         member = scoped_.next();
         if (member == nullptr) break;
-        caller_.schedule(*member, Caller::Form::Add, due(), scope.get());
+        caller_.schedule(*member, Caller::Form::Add, due(), &*scope);
         if (random_.next() % 8 == 0) cancel(*scope, *member);
       }
-      if (random_.next() % 2 == 0) {
-        std::this_thread::sleep_for(std::chrono::microseconds(random_.between(0, 3'000)));
-      }
+      if (random_.next() % 2 == 0) std::this_thread::sleep_for(any_microseconds(3'000));
       if (random_.next() % 4 == 0) ledger_.expect(scope->cancel_all() <= members.size(), "cancel_all() counts");
     }
     for (Record* member : members) {

@@ -1,7 +1,6 @@
 // Schedules that go by the wall clock: how they wait, and what happens when it is set.
 
 #include "hashed_wheel_timer/schedule.h"
-#include "tests/support/system_clock.h"
 #include "tests/support/test_support.h"
 
 namespace hwt::test {
@@ -15,7 +14,11 @@ using time_point = steady_clock::time_point;
 class WallClockTest : public ::testing::Test {
  protected:
   WallTime wall() const { return std::chrono::floor<std::chrono::seconds>(exact_wall()); }
-  system_clock::time_point exact_wall() const { return system_clock_at(timer_.now().time_since_epoch() + offset_); }
+  /// Rounds down, because system_clock counts microseconds with libc++.
+  system_clock::time_point exact_wall() const {
+    const nanoseconds since_epoch = timer_.now().time_since_epoch() + offset_;
+    return system_clock::time_point(std::chrono::floor<system_clock::duration>(since_epoch));
+  }
   static WallTime at(nanoseconds time) { return WallTime(std::chrono::floor<std::chrono::seconds>(time)); }
 
   static WallTime next_hour(WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; }

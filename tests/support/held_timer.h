@@ -32,8 +32,8 @@ class HeldTimer final : public ThreadedTimer {
     refusal_ = std::move(error);
     hold_next(At::Entry);
   }
-  [[nodiscard]] bool wait_until_held() { return held_.wait(); }
-  void go_on() { go_on_.count_down(); }
+  [[nodiscard]] bool wait_until_held() { return here_.wait_until_entered(); }
+  void go_on() { here_.let_go(); }
   /// From now on, the destructor does not let the held thread go on. The test calls go_on() while the destructor waits.
   void stay_held() { stays_held_ = true; }
 
@@ -41,25 +41,21 @@ class HeldTimer final : public ThreadedTimer {
   detail::Scheduled schedule(const detail::TaskSource& task, When when) override {
     const At at = hold_.exchange(At::Nowhere);
     if (at == At::Entry) {
-      hold();
+      here_();
       if (refusal_) std::rethrow_exception(std::exchange(refusal_, nullptr));
     }
     const detail::Scheduled scheduled = Timer::schedule(task, when);
     if (scheduled.result() == detail::Result::NotStarted) {
       if (at == At::Exit) hold_next(at);  // the call goes on: it starts the timer and schedules again
     } else if (at == At::Exit) {
-      hold();
+      here_();
     }
     return scheduled;
-  }
-  void hold() {
-    held_.count_down();
-    EXPECT_TRUE(go_on_.wait());
   }
 
   std::atomic<At> hold_ = At::Nowhere;
   std::exception_ptr refusal_;  // written before hold_; read by the held thread
-  Latch held_, go_on_;
+  Hold here_;
   std::atomic<bool> stays_held_ = false;
 };
 

@@ -27,8 +27,9 @@ class Lexer(unittest.TestCase):
 
 
 READERS = {"format", "words", "structure", "docs", "browser"}  # They read all texts.
-REPLAY = {"warnings", "test", "sanitizers", "coverage", "machines"}  # They run the inputs of tests/fuzz.
-RUN_UNIT_TESTS = REPLAY | {"mutation", "mutation-fresh", "compilers"}
+# They run the inputs of tests/fuzz.
+REPLAY = {"warnings", "test", "sanitizers", "coverage", "machines", "mutation", "mutation-fresh"}
+RUN_UNIT_TESTS = REPLAY | {"compilers"}
 
 # Files that no part uses but the readers.
 ONLY_READ = {

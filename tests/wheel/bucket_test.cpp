@@ -210,6 +210,7 @@ TEST_F(BucketCheck, NoticesAWrongField) {
   expect_noticed("the sweep has left the bucket", bucket_.sweep, &other);
   expect_noticed("a chunk of another bucket", bucket_.first->bucket, kNumber + 1);
   expect_noticed("more entries than a chunk has", bucket_.first->used, Chunk::kEntries + 1);
+  expect_noticed("an entry is missing", bucket_.first->used, bucket_.first->used - 1);
   expect_noticed("an item knows another place", items_[0].position, items_[2].position);
 }
 
