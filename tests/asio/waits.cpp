@@ -346,7 +346,7 @@ TEST(WaitRaces, EachGoesOnceHoweverItsExpiryTheTimersStopAndTheContextsEndRace) 
     if (round % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(round * 7 % 1500));  // until some expire
     run_together(2, [&](int thread) {
       if (thread == 0) {
-        timer.stop();
+        if (round % 4 != 1) timer.stop();  // otherwise it lives on
       } else {
         std::this_thread::sleep_for(std::chrono::microseconds(round % 50));
         loop.reset();
@@ -354,7 +354,7 @@ TEST(WaitRaces, EachGoesOnceHoweverItsExpiryTheTimersStopAndTheContextsEndRace) 
     });
     ASSERT_EQ(kept.use_count(), 1);
     ASSERT_FALSE(signal.slot().has_handler());
-    ASSERT_EQ(timer.pending_timeouts(), 0);
+    ASSERT_TRUE(hwt::test::none_pending(timer));
   }
 }
 

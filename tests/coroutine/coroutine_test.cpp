@@ -148,6 +148,7 @@ TYPED_TEST(Sleeping, IsStoppedInsideRequestStopOnTheCallingThread) {
 
 TYPED_TEST(Sleeping, IsStoppedInsideTimerStopOrItsDestructorOnTheCallingThread) {
   for (const bool destroyed : {false, true}) {
+    SCOPED_TRACE(destroyed ? "destroyed" : "not destroyed");
     std::array<Story, 2> stories;
     std::stop_source stop;
     auto timer = make_timer<TypeParam>();
@@ -249,6 +250,7 @@ TYPED_TEST(Sleeping, ADestroyedCoroutineIsNeverResumed) {
 
 TYPED_TEST(Sleeping, ACoroutineThatAnExpiringOrStoppedOneDestroysIsNeverTouchedAgain) {
   for (const bool stopped : {false, true}) {
+    SCOPED_TRACE(stopped ? "stopped" : "not stopped");
     Story waker;
     Story story;
     std::array<Owned, 10> others;
@@ -381,6 +383,7 @@ TEST(SleepingRefused, TheErrorForANaNNamesTheParameter) {
 TEST(SleepingEndsDuringNewTimeout, ByExpiryOrTimerStop) {
   std::stop_source stop;
   for (const bool stopped : {false, true}) {
+    SCOPED_TRACE(stopped ? "stopped" : "not stopped");
     for (const std::stop_token& token : {std::stop_token(), stop.get_token()}) {
       Story story;
       HeldTimer timer;

@@ -23,6 +23,7 @@ inline void broken(const char* promise, Tick) { require(false, promise); }
 struct Walked {
   std::size_t expired = 0;
   std::size_t stops = 0;
+  std::size_t latest = 0;  // walks of the latest tick that comes
 };
 
 /// With a patient input, the wheel may have thousands of slots, or be about to carry. Then it is checked now and then,
@@ -143,6 +144,7 @@ class WheelWalk {
     const bool leaves_open = input_.patient() && input_.one_in(4);
     walked_.expired += (leaves_open ? model_.walk(tick, answer) : model_.expire(tick, answer)).size();
     walked_.stops += model_.stopped() ? 1 : 0;
+    walked_.latest += tick == model_.kFirstNever - 1 ? 1 : 0;
     if (!model_.stopped() && !leaves_open) model_.skip_to(tick);  // back: nothing
   }
 
@@ -173,16 +175,16 @@ class WheelWalk {
   Walked walked_;
 };
 
-/// Walks on a wheel of any kind and size.
-inline Walked walk_on_any_wheel(Input& input) {
+/// Walks on a wheel of any size: 0, a hashed one, or 1, a hierarchical one.
+inline std::pair<std::size_t, Walked> walk_on_any_wheel(Input& input) {
   const bool is_patient = input.patient();
   if (input.one_in(2)) {
     const auto digit_bits = static_cast<unsigned>(input.below(is_patient ? 13 : 7));
-    return WheelWalk<internal::Checked<internal::HashedWheel>>(input, digit_bits).run();
+    return {0, WheelWalk<internal::Checked<internal::HashedWheel>>(input, digit_bits).run()};
   }
   const auto digit_bits = static_cast<unsigned>(1 + input.below(is_patient ? 12 : 6));
   const auto crowd = static_cast<std::uint32_t>(is_patient && input.one_in(4) ? kNoCrowd : 1 + input.below(60));
-  return WheelWalk<internal::Checked<internal::HierarchicalWheel>>(input, digit_bits, crowd).run();
+  return {1, WheelWalk<internal::Checked<internal::HierarchicalWheel>>(input, digit_bits, crowd).run()};
 }
 
 }  // namespace hwt::fuzz

@@ -262,6 +262,7 @@ TEST_F(Keyed, AStoppedTimerRefusesAndLosesNothing) {
 
 TEST(KeyedEnd, DestroysTheValuesAndTheFunctionAndCancelsTheTimeoutsOrThoseOfAStoppedTimerOutliveAll) {
   for (const bool stopped : {false, true}) {
+    SCOPED_TRACE(stopped ? "stopped" : "not stopped");
     const auto alive = std::make_shared<int>(0);
     std::vector<Timeout> unprocessed;
     {
@@ -284,6 +285,7 @@ TEST(KeyedEnd, DestroysTheValuesAndTheFunctionAndCancelsTheTimeoutsOrThoseOfASto
 
 TEST(KeyedEnd, TheDestructorWaitsForEachRunningOnExpireThatItIsNotIn) {
   for (const bool inside : {false, true}) {
+    SCOPED_TRACE(inside ? "inside" : "not inside");
     Latch entered, both_set, destroyed;
     bool finished = false;
     ThreadPerJob threads;
@@ -440,6 +442,7 @@ struct Fragile {
 
 TEST(KeyedErrors, AMoveConstructorThatThrowsLeavesNothingPending) {
   for (const bool for_good : {false, true}) {
+    SCOPED_TRACE(for_good ? "for good" : "for a while");
     ManualTimer timer;
     int expired = 0;
     int moves_left = std::numeric_limits<int>::max();

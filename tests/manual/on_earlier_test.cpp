@@ -112,6 +112,14 @@ TEST_F(OnEarlier, IsCalledForThousandsInTheWheelThatAreDueEarlierOrCancelled) {
   expect_call_for_each(4096, [](Timeout& timeout) { return timeout.cancel(); });
 }
 
+TEST_F(OnEarlier, IsNotCalledForTimeoutsThatWouldNotWakeAWorker) {
+  timer.new_timeout([] {}, 1s);
+  timer.next_wakeup();
+  calls = 0;
+  for (int i = 0; i < 100'000; ++i) EXPECT_TRUE(timer.new_timeout([] {}, kFar).cancel());
+  EXPECT_EQ(calls, 0);
+}
+
 /// A driver that sleeps must learn that nothing will come. One that has used up the call for another timeout, and does
 /// not sleep, may be about to.
 TEST_F(OnEarlier, IsCalledOnceByStopThatEndsTheTimerAsleepOrNot) {

@@ -347,6 +347,7 @@ TEST(ScheduleErrors, AnExceptionIsReportedAndTheScheduleGoesOn) {
 
 TEST(ScheduleErrors, ARefusedWaitIsReportedWithTheJobsExceptionInsideAndEndsTheSchedule) {
   for (const bool job_throws : {false, true}) {
+    SCOPED_TRACE(job_throws ? "the job throws" : "the job returns");
     std::vector<std::string> texts;
     Latch reported;
     Timeout filler;
@@ -519,7 +520,9 @@ TEST(ScheduleOwnership, DestructorsOfTheJobMayUseTheHandle) {
 
 TEST(ScheduleOwnership, AfterTheEndOfTheTimerTheHandleIsTheLastOwner) {
   for (const bool destroyed : {false, true}) {
+    SCOPED_TRACE(destroyed ? "destroyed" : "not destroyed");
     for (const bool cancel : {false, true}) {
+      SCOPED_TRACE(cancel ? "cancels" : "does not cancel");
       const auto token = std::make_shared<int>();
       std::optional<ManualTimer> timer(std::in_place);
       auto task = schedule(*timer, Schedule::fixed_rate(1ms, 1ms), [token] {});
@@ -547,6 +550,7 @@ TEST(ScheduleOwnership, AfterTheEndOfTheTimerTheHandleIsTheLastOwner) {
 
 TEST(ScheduleOwnership, AReturnedTimeoutThatIsRunByHandRunsTheJobOnce) {
   for (const bool timer_gone : {false, true}) {
+    SCOPED_TRACE(timer_gone ? "the timer is gone" : "the timer is there");
     int runs = 0;
     auto timer = std::make_unique<ManualTimer>();
     std::shared_ptr<ScheduledTask> task;

@@ -8,6 +8,7 @@ namespace hwt::test {
 class WhenCopied {
  public:
   explicit WhenCopied(const std::function<void()>& f) : f_(&f) {}
+  explicit WhenCopied(std::function<void()>&&) = delete;  // it would go too early
   WhenCopied(const WhenCopied& other) : f_(other.f_) { (*f_)(); }
   WhenCopied& operator=(const WhenCopied&) = delete;
   ~WhenCopied() = default;

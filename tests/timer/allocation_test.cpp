@@ -53,6 +53,7 @@ TEST(Allocation, FailsInTheConstructorAndInStart) {
   }
   const std::int64_t before = bytes_in_use;
   for (const bool starts : {false, true}) {
+    SCOPED_TRACE(starts ? "in start()" : "in the constructor");
     int refused = 0;
     for_each_allocation([&](std::int64_t n) {
       std::optional<HashedWheelTimer> timer;
@@ -83,6 +84,7 @@ TEST(Allocation, FailsInTheConstructorAndInStart) {
 template <class Make>
 void expect_failures_on_a_new_thread(Make make) {
   for (const bool throws : {true, false}) {
+    SCOPED_TRACE(throws ? "throws" : "returns");
     for (const std::int64_t max_pending : {-1, 5}) {
       int refused = 0;
       for_each_allocation([&](std::int64_t n) {
@@ -245,6 +247,7 @@ std::int64_t left_by_a_thread_that_comes_late(bool moves) {
 TEST(Allocation, AHandleThatIsUsedWhileTheTimerEndsLeavesNothingBehind) {
   for (int i = 0; i < 3; ++i) {
     for (const bool moves : {false, true}) {
+      SCOPED_TRACE(moves ? "moves" : "does not move");
       for (const std::int64_t left : {left_by_a_thread_that_comes_late<HashedWheelTimer>(moves),
                                       left_by_a_thread_that_comes_late<ManualTimer>(moves)}) {
         // At first this thread keeps some memory for itself.
@@ -503,6 +506,7 @@ TYPED_TEST(StopThatGrows, FailsAtFirstAndTheNextOneReturnsEverything) {
   constexpr int kBefore = 10;
   constexpr int kAll = 1 + kBefore + 100;
   for (const bool stops_again : {true, false}) {
+    SCOPED_TRACE(stops_again ? "stops again" : "stops once");
     RecordingTask task;
     const auto witness = std::make_shared<int>();
     auto timer = make_timer<TypeParam>();
@@ -753,6 +757,7 @@ TEST(WithoutMemory, ALoopIsToComeBackWithinAMillisecond) {
 
 TEST(WithoutMemory, AThreadThatHasUsedNoTimerCancels) {
   for (const bool in_wheel : {false, true}) {
+    SCOPED_TRACE(in_wheel ? "in the wheel" : "queued");
     int calls = 0;
     ManualTimer timer(1ms);
     timer.on_earlier([&] { ++calls; });

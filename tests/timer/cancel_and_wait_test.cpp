@@ -140,6 +140,7 @@ TYPED_TEST(CancelAndWait, WaitsForACallableThatNeedsNoDestructionAndForATimerTas
     const std::function<void()>& its_task;
   };
   for (const bool shared : {false, true}) {
+    SCOPED_TRACE(shared ? "shared" : "not shared");
     Hold hold;
     bool ran = false;
     Rig<TypeParam> timer;
@@ -171,6 +172,7 @@ TYPED_TEST(CancelAndWait, WaitsForATaskThatThrowsAndForItsReport) {
 
 TYPED_TEST(CancelAndWait, WaitsForATaskThatMovesItsHandleAwayOrDestroysItsTimer) {
   for (const bool destroys : {false, true}) {
+    SCOPED_TRACE(destroys ? "destroys" : "does not destroy");
     Story story;
     Hold hold;
     Timeout taken;
@@ -323,6 +325,7 @@ TYPED_TEST(CancelAndWait, DoesNotWaitInAForkedChildForATaskThatRunsInTheParent) 
 
 TYPED_TEST(CancelAndWait, DisarmsATaskThatWaitsAlsoWhenTheTimerIsGone) {
   for (const bool gone : {false, true}) {
+    SCOPED_TRACE(gone ? "gone" : "not gone");
     Story story;
     const auto task = std::make_shared<RecordingTask>();
     JobQueue queue;
@@ -495,6 +498,7 @@ bool has_run(Timer& timer, TimeoutId id) {
 /// Nothing but the result of cancel() or cancel_and_wait() tells the thread that the task has ended.
 TYPED_TEST(Visibility, AfterGoneAndAfterCancelAndWaitEverythingThatTheTaskWrote) {
   for (const bool in_executor : {false, true}) {
+    SCOPED_TRACE(in_executor ? "in an executor" : "on the worker");
     JobQueue jobs;
     Rig<TypeParam> timer(in_executor ? Options{.executor = jobs.executor()} : Options{});
     std::jthread runner([&](const std::stop_token& stop) {

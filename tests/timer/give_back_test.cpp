@@ -549,6 +549,7 @@ TEST_F(AfterAPeak, GoesAfterTheNextLookIfAllThatIsLeftOrMoreIsUsedMeanwhile) {
       timer.advance(200ms);  // begins to watch
       timer.advance(13s);    // collects a third
       ASSERT_LE(depot.free_nodes(), 30'000U);
+      ASSERT_FALSE(depot.has_shortage());
       while ((more ? !depot.has_shortage() : depot.free_nodes() != 0) && timeouts.size() < 300'000) {
         timeouts.push_back(timer.new_timeout([] {}, kFar));
       }

@@ -291,7 +291,9 @@ TEST(Transfers, WaitForTheEndOfTheTickThatTheTimeoutIsDueIn) {
       Timeout soon = timer.new_timeout(must_not_run, *when);
       ASSERT_TRUE(eventually([&] { return timer.stats().wakeups > before && !sleeper.awake(); })) << "not told";
       EXPECT_EQ(timer.stats().backlog, 1);
+      EXPECT_TRUE(first.reschedule(*when)) << "to the past, too";
       EXPECT_TRUE(soon.cancel());
+      EXPECT_TRUE(first.cancel());
     } else {
       come_to_rest(timer);
       EXPECT_TRUE(first.cancel());

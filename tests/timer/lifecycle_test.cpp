@@ -210,12 +210,12 @@ TEST(Defects, DefectD4_StopDuringStartLeavesNoWorkerBehind) {
 }
 
 TEST(Defects, DefectD7_CancelledInItsBucketIsSubtractedOnce) {
-  ManualTimer timer{Options{.tick_duration = 20ms, .max_pending_timeouts = 11}};
+  HashedWheelTimer timer{Options{.tick_duration = 20ms, .max_pending_timeouts = 11}};
   std::vector<Timeout> same_bucket;
-  timer.new_timeout([&] { std::jthread([&] { cancel_all(same_bucket); }).join(); }, 60ms);
-  same_bucket = far_timeouts(timer, 10, 60ms);
-  EXPECT_EQ(timer.advance(60ms), 1U);
-  EXPECT_EQ(timer.pending_timeouts(), 0);
+  const auto deadline = steady_clock::now() + 1s;
+  timer.new_timeout([&] { std::jthread([&] { cancel_all(same_bucket); }).join(); }, deadline);
+  same_bucket = far_timeouts(timer, 10, deadline);
+  EXPECT_TRUE(none_pending(timer));
   int accepted = 0;
   while (accepted < 100 && timer.try_new_timeout([] {}, kFar)) ++accepted;
   EXPECT_EQ(accepted, 11) << "the limit is as it was";

@@ -469,5 +469,23 @@ TEST(AWorker, TakesAllFromTimeToTime) {
   EXPECT_TRUE(eventually([&] { return timer.stats().backlog == 0; })) << "the worker must wake up by itself for these";
 }
 
+/// Each of the threads has too few timeouts to call the worker, and does nothing more.
+TEST(NearFirst, TimeoutsThatAnotherThreadCancelsGiveTheirMemoryBack) {
+  constexpr int kThreads = 3;
+  constexpr int kOfEach = 12'000;
+  HashedWheelTimer timer(1ms);
+  const TimeoutId far = timer.add(must_not_run, 30min);
+  call_worker(Node::of(timer.find(far))->core());
+  // A pass has taken all. The worker sleeps now, until something is due earlier.
+  ASSERT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
+  std::vector<std::vector<TimeoutId>> ids(kThreads);
+  StayingThreads threads;
+  for (auto& mine : ids) threads.call([&] { mine = far_ids(timer, kOfEach); });
+  for (const auto& of_one : ids) {
+    for (const TimeoutId id : of_one) EXPECT_EQ(timer.cancel(id), CancelResult::Cancelled);
+  }
+  EXPECT_TRUE(eventually([&] { return timer.stats().backlog <= kOfEach; })) << timer.stats().backlog;
+}
+
 }  // namespace
 }  // namespace hwt::test

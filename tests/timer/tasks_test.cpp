@@ -241,6 +241,29 @@ using Resource = std::shared_ptr<int>;
 Resource make_resource() { return std::make_shared<int>(7); }
 bool is_released(const Resource& resource) { return resource.use_count() == 1; }
 
+TEST(TaskLifetime, ACallableIsDestroyedAfterItRanOrThrew) {
+  for (const bool throws : {false, true}) {
+    SCOPED_TRACE(throws ? "throws" : "returns");
+    const Resource resource = make_resource();
+    ErrorLog log;
+    HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
+    const Timeout kept = after(timer, 0ms, [resource, throws] {
+      if (throws) throw 1;
+    });
+    EXPECT_TRUE(eventually([&] { return is_released(resource); })) << "though the handle is still held";
+    EXPECT_TRUE(kept.is_expired());
+  }
+}
+
+TEST(TaskLifetime, ATaskThatIsCalledByHandStaysPending) {
+  int calls = 0;
+  ManualTimer timer;
+  Timeout timeout = timer.new_timeout([&] { ++calls; }, kFar);
+  timeout.task().run(timeout);
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(timeout.cancel()) << "calling the task by hand is not expiry";
+}
+
 TEST(TaskLifetime, ARefusedCallableIsDestroyedOrNeverTaken) {
   const Resource resource = make_resource();
   HashedWheelTimer timer{{.max_pending_timeouts = 1}};

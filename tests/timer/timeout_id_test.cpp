@@ -179,16 +179,20 @@ TYPED_TEST(IdOf, ATimeoutIsCancelledByAnyThreadInAnyState) {
   for (unsigned state = 0; state < 8; ++state) {
     for (const auto& add : ways) {
       const TimeoutId id = add();
-      if ((state & 1) != 0) settle(*timer);
-      const Timeout found = (state & 2) != 0 ? timer->find(id) : Timeout();
+      const bool in_wheel = (state & 1) != 0;
+      const bool has_handle = (state & 2) != 0;
+      const bool by_another_thread = (state & 4) != 0;
+      if (in_wheel) settle(*timer);
+      Timeout found = has_handle ? timer->find(id) : Timeout();
       other->add([] {}, kFar);
       const auto cancel = [&] {
         EXPECT_EQ(timer->cancel(id), CancelResult::Cancelled);
         EXPECT_EQ(token.use_count(), 1);
         EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
       };
-      (state & 4) != 0 ? std::jthread(cancel).join() : cancel();
+      by_another_thread ? std::jthread(cancel).join() : cancel();
       EXPECT_EQ(static_cast<bool>(found), found.is_cancelled());
+      EXPECT_FALSE(found.cancel());
     }
   }
   settle(*timer);
