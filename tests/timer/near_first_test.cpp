@@ -386,6 +386,17 @@ TEST(AnyProducer, CallsTheWorkerAgainAfterAtMost65536MoreFarTimeouts) {
   }
 }
 
+/// The place of that queue is listed for a later time.
+TEST_F(AProducer, AsksForAPassAtOnceWhenItMovesATimeoutOfAnotherQueueNearer) {
+  add(1);
+  Timeout timeout;
+  std::jthread([&] { timeout = timer.new_timeout([] {}, kFar); }).join();
+  EXPECT_TRUE(timeout.reschedule(2 * kFar));
+  EXPECT_EQ(timer.core().inbox().asked() & Inbox::kUrgent, 0U);
+  EXPECT_TRUE(timeout.reschedule(1ms));
+  EXPECT_NE(timer.core().inbox().asked() & Inbox::kUrgent, 0U);
+}
+
 TEST_F(AProducer, DoesNotCallTheWorkerWhenMostTimeoutsAreCancelledAgain) {
   const std::vector<TimeoutId> ids = far_ids(timer, 200'000);
   ASSERT_TRUE(is_called());
