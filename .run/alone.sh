@@ -10,7 +10,6 @@ alone_all() {
 
 alone_stale() { [ $# -eq 0 ] && alone_all --list || wrong "stale takes no arguments: $1"; }
 
-# The first run takes an hour or more. Later runs build only changes.
 alone_mutation() {
   set_up check
   from_pypi venv-mutation 'tree-sitter==0.26.1' 'tree-sitter-cpp==0.23.4' &&
