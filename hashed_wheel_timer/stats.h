@@ -53,6 +53,7 @@ struct TimerStats {
   std::chrono::nanoseconds busy{0};
   /// The part of `busy` in which the worker ran the tasks of its ticks, or handed them to the executor.
   std::chrono::nanoseconds in_tasks{0};
+  // Last, because promises_test takes all members before it as numbers.
   /// Whether delays are measured by the cycle counter of the processor now; see Options::exact_clock.
   bool counts_cycles = false;
 };

@@ -12,7 +12,8 @@
 #include "hashed_wheel_timer/timeout.h"
 #include "hashed_wheel_timer/when.h"
 
-// The parts of async_wait(), WheelTimer and cancel_after() that do not depend on Asio. Not for users.
+// The parts of async_wait(), which is in wait.h, of WheelTimer and of cancel_after() that do not depend on Asio. Not
+// for users.
 
 namespace hwt {
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
-// Lines on stderr. LinePerSecond, SlowTasks and the C interface write the prefix themselves. No function here
-// allocates, because a line may report a lack of memory.
+// Lines on stderr. LinePerSecond, SlowTasks in engine/task_runner.cpp and the C interface write the prefix themselves.
+// No function here allocates, because a line may report a lack of memory.
 
 namespace hwt::internal {
 
