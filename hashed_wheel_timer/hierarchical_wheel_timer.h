@@ -22,7 +22,7 @@ namespace hwt {
 /// With a tick below 1 ms the worker's sleeps are made exact (Linux: timer slack), past ticks are processed together,
 /// and a TimerTask's cancelled() is called within 1 ms.
 /// Threads: any thread may call any member. Tasks run on the worker, or in Options::executor.
-/// Not for: few timeouts within a revolution, which HashedWheelTimer serves with fewer wake-ups.
+/// Not for: programs whose few timeouts all lie within a revolution of a HashedWheelTimer, which needs fewer wake-ups.
 /// Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (1987), scheme 7; Kafka's SystemTimer and
 /// TimingWheel, which are early by up to a tick where this timer is late.
 class HWT_API HierarchicalWheelTimer final : public ThreadedTimer {
@@ -31,7 +31,7 @@ class HWT_API HierarchicalWheelTimer final : public ThreadedTimer {
   /// key is left.
   HierarchicalWheelTimer();
   /// Makes a timer with these options. `ticks_per_wheel` is the number of slots of each level: 2 .. 4096, rounded up to
-  /// a power of two. 512, the default of Options, means 64 here; the other constructor takes it literally. A
+  /// a power of two. 512, the default of Options, means 64 here; for 512 slots use the other constructor. A
   /// `tick_duration` below 1 us is raised to that with a warning. Throws std::invalid_argument that names the option,
   /// its value and the valid range; std::bad_alloc; std::system_error if no pthread key is left.
   explicit HierarchicalWheelTimer(Options options);

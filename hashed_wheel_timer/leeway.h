@@ -31,7 +31,7 @@ class Leeway final {
   constexpr std::chrono::nanoseconds duration() const noexcept { return detail::not_negative(leeway_); }
   /// Returns whether the duration was a floating-point NaN.
   constexpr bool is_nan() const noexcept { return leeway_.is_nan(); }
-  /// Returns whether it is not zero.
+  /// Returns whether a leeway other than zero was given, also a negative one, which then counts as zero.
   constexpr bool is_given() const noexcept { return std::chrono::nanoseconds(leeway_).count() != 0; }
 
  private:

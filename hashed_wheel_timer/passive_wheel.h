@@ -110,8 +110,8 @@ class HWT_API PassiveWheel {
   /// Empty ticks cost nothing. Throws IllegalState inside on_timeout() of the same wheel, and then has done nothing.
   ///
   /// Nodes of far deadlines also move while these come nearer, perhaps millions at once. With max_tasks it moves no
-  /// more than some thousands. If fewer than max_tasks have run and next_wakeup() is in the past, it has more nodes to
-  /// move: handle other events, and call it again.
+  /// more than some thousands. If fewer than max_tasks have run and next_wakeup() is not after the wheel's time, it has
+  /// more nodes to move: handle other events, and call it again.
   std::size_t advance(detail::PresentTime now, std::size_t max_tasks = (std::numeric_limits<std::size_t>::max)());
 
   /// Returns when to call advance() next, or nothing if the wheel is empty. The time is never after the first tick at
@@ -175,13 +175,13 @@ class HWT_API PassiveWheel {
   // Less than 2^64 - 1 nanoseconds after start_, so that numbers of ticks do not overflow.
   const std::chrono::steady_clock::time_point end_of_time_;
   std::chrono::steady_clock::time_point now_;
-  // The tick of a delay of 1 .. left_ nanoseconds is (elapsed_ + delay - 1) / tick_duration_, rounded down. This is the
-  // quotient rounded up, because elapsed_ is the time from start_ to now_ and one tick more. So schedule() has nothing
-  // to add to the product in the place of that quotient. Longer delays have no such product, or pass the end of time.
+  // elapsed_ is the time from start_ to now_, and one tick more. So (elapsed_ + delay - 1) / tick_duration_, rounded
+  // down, is the tick of a delay of 1 .. left_ nanoseconds: it rounds the quotient up. FastDivider multiplies instead.
+  // Longer delays, also those past the end of time, take schedule_clipped().
   std::uint64_t elapsed_;
   std::uint64_t left_;
   const std::uint64_t left_at_start_;  // left_ when now_ is start_
-  std::uint64_t cursor_ = 0;           // no tick before it is due any more, and none after it has been reached
+  std::uint64_t cursor_ = 0;           // no node has an earlier tick, and none of a later tick has run
   // The slot of a higher level of which the latest advance() has moved only some nodes down. 0: none, because slot 0 is
   // of the lowest level. Until all are moved, the cursor stays one tick before the first tick of the slot. So newly
   // scheduled nodes also enter the slot, behind the nodes that remain there.

@@ -76,7 +76,7 @@ class TimerCollector : public ::prometheus::Collectable {
             stats.task_errors);
     counter("hwt_slow_tasks_total", "Tasks that ran longer than slow_task on the worker.", stats.slow_tasks);
     counter("hwt_busy_seconds_total", "Time for which the worker was awake.", seconds(stats.busy));
-    counter("hwt_in_tasks_seconds_total", "The part of it in tasks.", seconds(stats.in_tasks));
+    counter("hwt_in_tasks_seconds_total", "The part of hwt_busy_seconds_total in tasks.", seconds(stats.in_tasks));
     gauge("hwt_task_running_seconds", "How long the worker has been at its present tasks; 0 when none runs.",
           seconds(stats.running_for));
     add(families, ::prometheus::MetricType::Histogram, "hwt_lateness_seconds",

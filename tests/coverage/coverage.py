@@ -2,10 +2,10 @@
 
 usage: coverage.py SOURCE_ROOT BUILD_FOLDER LINES BRANCHES
 
-Fails if less than LINES percent of the lines or BRANCHES percent of the branches were reached, and prints the others.
-The list beside this file has the branches that unit tests cannot reach. They do not count. The program also fails if
-the source does not have the text of an entry any more. It names an entry whose branches were all reached: the entry may
-be wrong, or a rare moment came.
+Prints the lines and branches that were not reached. Fails if fewer than LINES percent of the lines or BRANCHES percent
+of the branches were reached. The branches in unreached.txt, which unit tests cannot reach, do not count. Fails if an
+entry's text is no longer in the source. Names an entry whose branches were all reached, unless its reason says that
+some runs reach them.
 
 Reads gcov's JSON, which names each branch that only an exception takes. Its text, which gcovr reads for GCC 12 and 13,
 names such a branch only if a thread came there, and leaves some functions out.
@@ -30,8 +30,8 @@ MAY_BE_REACHED = ("By chance: ", "Other machines and systems: ")
 
 
 def gcov(build):
-    """Yields (path, line, number of instances) of gcov, for all counts in the folder. The number is 0 if the line has
-    copies in its callers, because the function is always inlined."""
+    """Yields (path, line, number of instances of its function). The number is 0 if the function is always inlined,
+    because then its callers have copies."""
     counts = [os.path.join(at, name) for at, _, names in os.walk(build) for name in names if name.endswith(".gcda")]
     for some in (counts[first:first + 20] for first in range(0, len(counts), 20)):
         command = ["gcov", "--json-format", "--stdout", "--branch-probabilities", *some]
@@ -44,7 +44,7 @@ def gcov(build):
 
 
 def instances(file, line):
-    """Returns the number of functions of the innermost text around the line, for example of a lambda in a template."""
+    """Returns the number of instances of the innermost function that contains the line."""
     around = collections.Counter((function["start_line"], function["start_column"]) for function in file["functions"]
                                  if function["start_line"] <= line <= function["end_line"])
     return around[max(around)] if around else 0

@@ -1,5 +1,5 @@
-// The occurrences of each kind of Schedule against counting them one by one, runs that begin late and take long
-// included.
+// Compares the occurrences of fixed_rate, fixed_delay, sequence and cycle with occurrences that are counted one by one.
+// Some runs begin late, or take long.
 
 #include "hashed_wheel_timer/internal/recurring/timetable.h"
 #include "hashed_wheel_timer/schedule.h"

@@ -16,7 +16,7 @@ using internal::Verdict;
 using Item = internal::ModelItem;
 
 inline constexpr std::size_t kItems = 128;            // more than a chunk holds
-inline constexpr std::uint64_t kNoCrowd = 1'000'000;  // more than there are items
+inline constexpr std::uint64_t kNoCrowd = 1'000'000;  // more than there are items, so that no slot is crowded
 
 inline void broken(const char* promise, Tick) { require(false, promise); }
 
@@ -26,8 +26,8 @@ struct Walked {
   std::size_t latest = 0;  // walks of the latest tick that comes
 };
 
-/// With a patient input, the wheel may have thousands of slots, or be about to carry. Then it is checked now and then,
-/// and may have so few items that none which is late can be hidden by another one.
+/// With a patient input, the wheel may have thousands of slots, or stand just before a carry. It is then checked after
+/// every 16th step, and may have so few items that a late item cannot hide behind another one.
 template <class W>
 class WheelWalk {
  public:
@@ -137,7 +137,7 @@ class WheelWalk {
       if (item.due > tick && input_.one_in(4)) return Verdict::later(sum(item.due, input_.up_to(200)));
       if (item.due == tick && !takes_all && input_.one_in(4)) {
         if (input_.patient() && input_.one_in(4)) return Verdict::later(model_.wheel().put_off(tick));
-        return Verdict::later(any_tick());  // or at the next tick, if that one has passed
+        return Verdict::later(any_tick());  // the wheel takes the next tick if this one has passed
       }
       return model_.usual(item);
     };
@@ -145,7 +145,7 @@ class WheelWalk {
     walked_.expired += (leaves_open ? model_.walk(tick, answer) : model_.expire(tick, answer)).size();
     walked_.stops += model_.stopped() ? 1 : 0;
     walked_.latest += tick == model_.kFirstNever - 1 ? 1 : 0;
-    if (!model_.stopped() && !leaves_open) model_.skip_to(tick);  // back: nothing
+    if (!model_.stopped() && !leaves_open) model_.skip_to(tick);  // a step back, which changes nothing
   }
 
   void leave_holes() {
@@ -175,7 +175,7 @@ class WheelWalk {
   Walked walked_;
 };
 
-/// Walks on a wheel of any size: 0, a hashed one, or 1, a hierarchical one.
+/// Walks on a wheel of any size. Returns its kind, 0 for a hashed and 1 for a hierarchical one, and the counts.
 inline std::pair<std::size_t, Walked> walk_on_any_wheel(Input& input) {
   const bool is_patient = input.patient();
   if (input.one_in(2)) {

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import tempfile
-import threading
 import time
 
 WORKERS = 2
@@ -68,7 +67,6 @@ class Trials:
     def __init__(self, folder, programs, slowest):
         self.folder, self.programs, self.slowest = folder, programs, slowest
         self.file = os.path.join(folder, "cases.json")
-        self.lock = threading.Lock()
         self.cases = []  # {program, case, built, seconds, reached: numbers, failed}
         self.measure()
 

@@ -143,7 +143,7 @@ TEST(PassiveWheel, AdvanceInsideOnTimeoutIsRefusedUnlessTheWheelIsAnother) {
   EXPECT_EQ(message, "PassiveWheel: advance() inside on_timeout() of the same wheel");
 }
 
-/// A wheel in memory that is overwritten after its destruction, so that a later access shows.
+/// A wheel whose memory is overwritten after its destruction, so that a later write shows.
 class DestroyedWheel {
  public:
   void destroy() {
@@ -258,10 +258,10 @@ TEST(PassiveWheel, ACallThatHasMovedAllItMayRunsNothingAndLeavesNoSlotHalfMoved)
   int without = 0;
   for (int calls = 0; ran < kMoved; ++calls) {
     ASSERT_LT(calls, 100);
-    const std::size_t now = wheel.advance_to(1000, 1000);
-    EXPECT_LE(now, 1000u);
-    without += now == 0 ? 1 : 0;
-    ran += now;
+    const std::size_t ran_now = wheel.advance_to(1000, 1000);
+    EXPECT_LE(ran_now, 1000u);
+    without += ran_now == 0 ? 1 : 0;
+    ran += ran_now;
   }
   EXPECT_GE(without, 1);
   for (const Node& node : nodes) ASSERT_EQ(node.fired, 1);

@@ -35,7 +35,7 @@ TEST_F(ScheduleHeld, RunsDoNotWaitForTheThreadThatSchedules) {
   hold(Schedule::fixed_rate(0s, 1ms));
   go_on_after(4);
   EXPECT_FALSE(task_->done());
-  EXPECT_TRUE(eventually([&] { return task_->next() != std::nullopt; })) << "between two runs it knows the next";
+  EXPECT_TRUE(eventually([&] { return task_->next() != std::nullopt; })) << "next() stays empty between two runs";
   task_->cancel();
   EXPECT_TRUE(none_pending(timer_)) << "cancel() cancelled another timeout";
 }
@@ -68,12 +68,12 @@ TEST(ScheduleHeldInExecutor, AnExpiryLeavesTheRunToTheThreadThatArms) {
     --inside;
   });
   ASSERT_TRUE(timer.wait_until_held());
-  EXPECT_TRUE(none_pending(timer)) << "it has expired";
+  EXPECT_TRUE(none_pending(timer)) << "the second timeout has not expired";
   expect_others_run(timer);
   EXPECT_EQ(runs, 1);
   EXPECT_EQ(task->runs(), 1U);
   EXPECT_FALSE(task->done());
-  task->next();
+  task->next();  // must not wait for the held thread
   timer.go_on();
   EXPECT_TRUE(eventually([&] { return runs > 3; }));
   task->cancel();
@@ -92,10 +92,10 @@ TEST(ScheduleHeldInExecutor, CancelDoesNotWaitAndNothingIsLeftBehind) {
     });
     ASSERT_TRUE(timer.wait_until_held());
     expect_others_run(timer);
-    EXPECT_TRUE(task->cancel()) << "no run is under way";
+    EXPECT_TRUE(task->cancel()) << "cancel() found a run under way";
     EXPECT_TRUE(task->done());
     timer.go_on();
-    EXPECT_TRUE(eventually([&] { return token.use_count() == 1; })) << "the held thread destroys the job";
+    EXPECT_TRUE(eventually([&] { return token.use_count() == 1; })) << "the held thread has not destroyed the job";
     EXPECT_TRUE(none_pending(timer));
     EXPECT_EQ(runs, 1);
   }

@@ -60,8 +60,10 @@ def shown(text):
 def differences(page, original, translation):
     """Yields the differences between a section and its translation."""
     for kind in ("blocks", "names", "figures", "rows"):
-        ours, theirs = ({key.replace(",", "") if kind == "figures" else key: lines
-                         for key, lines in getattr(section, kind).items()} for section in (original, translation))
+        ours, theirs = collections.defaultdict(list), collections.defaultdict(list)
+        for side, section in (ours, original), (theirs, translation):
+            for key, lines in getattr(section, kind).items():
+                side[key.replace(",", "") if kind == "figures" else key] += lines
         for key in sorted(ours.keys() | theirs.keys()):
             counts = [len(side.get(key, [])) for side in (ours, theirs)]
             if kind == "names":

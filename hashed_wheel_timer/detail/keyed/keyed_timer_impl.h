@@ -68,7 +68,7 @@ class KeyedTimer<K, V, Hash, Equal>::Lock {
   detail::HeldCalls* const calls_;
 };
 
-/// All entries at one moment. The destructor destroys the values that were not taken out.
+/// The cells taken out of all shards. The destructor destroys the values that are still in them.
 template <class K, class V, class Hash, class Equal>
 struct KeyedTimer<K, V, Hash, Equal>::Taken {
   Taken() = default;
@@ -354,9 +354,9 @@ auto KeyedTimer<K, V, Hash, Equal>::Shard::find(const Entry& entry) const noexce
   return table.find(entry.hash, [&entry](const Cell& cell) { return cell.entry.get() == &entry; });
 }
 
-/// Erases the cells that expiries left behind. A thread that held the lock unlocks it, then calls this. An expiry
-/// pushes its entry, then calls this. One of the two finds the entry, unless the processor reorders store and load in
-/// both. Then its key and its memory stay until the next call or expiry in the shard.
+/// Erases the cells that expiries left behind. A thread that held the lock unlocks it, then reads `leftovers`. An
+/// expiry pushes its entry, then tries the lock. One of the two finds the entry, unless a processor moves the load of
+/// one before its store. Then key and memory stay until the next call or expiry in the shard.
 template <class K, class V, class Hash, class Equal>
 void KeyedTimer<K, V, Hash, Equal>::Shard::tidy() noexcept {
   while (!leftovers.empty() && mutex.try_lock()) {

@@ -35,8 +35,8 @@ void Intake::open(std::int64_t until, bool everything) noexcept {
   const bool any_rechecks = unlist_rechecks();
   if (!any_near && !any_far && !any_rechecks) return;
   AsymmetricFence::heavy();
-  // A thread that has moved a timeout lists its request, and then finds its place listed for the deadline. If this pass
-  // has unlisted the place meanwhile, it must find the request.
+  // A producer that moves a timeout to an earlier deadline lists its request. Then it may find its place listed for
+  // that deadline, and list no more. If this pass has unlisted that place, it must take the request: so it looks again.
   if (unlist_rechecks()) AsymmetricFence::heavy();
 }
 

@@ -17,8 +17,8 @@ namespace hwt::internal {
 ///
 /// The places of near_, far_ and rechecked_ take turns. In a turn the worker takes some entries of one place. A round
 /// of turns takes no more than half of a pass, so each place has a turn in each pass, whatever floods beside it. Places
-/// of far_ have one turn in Tuning::kNearTurns, and those that near_ does not need. When their time has come before
-/// their turn, open() appends them to near_ too.
+/// of far_ have one turn after Tuning::kNearTurns turns of near_, and those that near_ does not need. When their time
+/// has come before their turn, open() appends them to near_ too.
 class Intake {
  public:
   explicit Intake(Inbox& inbox) noexcept : inbox_(inbox) {}
@@ -92,7 +92,7 @@ class Intake {
   Round<&Place::next_near_, &Place::near_> near_;
   Round<&Place::next_far_, &Place::far_> far_;
   Round<&Place::next_rechecked_, &Place::rechecked_> rechecked_;
-  std::size_t turns_ = 0;  // since the latest one that was for a far place
+  std::size_t turns_ = 0;  // since the latest one that was kept for far places
   bool held_up_ = false;
   bool took_near_ = false;
 };

@@ -12,10 +12,9 @@
 #include "hashed_wheel_timer/internal/time/request_clock.h"
 #include "hashed_wheel_timer/internal/tuning.h"
 
-// Each schedule and each cancel reads a variable of its thread. In a shared library that would be a call, for which the
-// compiler would also save registers. With this model it is one load, from the space that glibc keeps for libraries
-// that are loaded later. That is 1.6 KiB, and all thread_locals of the library take 200 bytes of it. Other C libraries
-// refuse to load such a library late.
+// Each schedule and each cancel reads a thread_local. In a shared library the default model makes that a call. This
+// model makes it one load, from the space that glibc keeps for libraries that dlopen() loads: 1.6 KiB, of which this
+// library takes 200 bytes. Other C libraries refuse to load such a library with dlopen().
 #if defined(__GLIBC__)
 #define HWT_INITIAL_EXEC [[gnu::tls_model("initial-exec")]]
 #else
@@ -54,10 +53,10 @@ struct Producer {
   Inbox& inbox;
   Sleeper& sleeper;
 
-  // Only the owner uses these. A producer sifts its place, however busy the worker is. When the place has a multiple of
-  // the entries that were alive at the last sift, it drops the dead ones. So the number of entries is bounded by the
-  // number of live timeouts. It sifts in steps, so that no call of the user takes long. put() makes a step when
-  // `until_step` entries have come, and look() may make one after many cancels.
+  // Only the owner uses these. A sift drops the dead entries of the place. It begins when the place has a multiple of
+  // the entries that the last sift has kept, so the live timeouts bound the number of entries. It has steps, so that no
+  // call of the user takes long. put() makes a step when `until_step` entries have come, and look() may make one after
+  // many cancels.
   std::size_t until_step = Tuning::kFirst;  // entries until the next step, less those for which there is room
   std::size_t until_end = Tuning::kFirst;   // the same until the end of the sift
   std::size_t seen = 0;                     // in this sift
@@ -162,8 +161,8 @@ class ProducerLease {
 };
 
 /// Ends the life of a node whose last reference was dropped, and gives it back. Destroys the task if it still exists,
-/// and may call the user's on_earlier(). Any thread; a producer of the timer keeps the node for itself. The core may be
-/// destroyed afterwards.
+/// and may call the user's on_earlier(). Any thread. If it has used this timer last, its producer keeps the node. This
+/// may destroy the core: do not use that afterwards.
 void recycle(Node* node) noexcept;
 
 /// Returns the id of a new core. Throws std::system_error if the process has no thread key left.

@@ -10,8 +10,9 @@
 #include <string_view>
 #include <utility>
 
-// Lines on stderr. LinePerSecond, SlowTasks in engine/task_runner.cpp and the C interface write the prefix themselves.
-// No function here allocates, because a line may report a lack of memory.
+// Lines on stderr. warn() and die() write the prefix "hashed_wheel_timer: ". LinePerSecond, SlowTasks in
+// engine/task_runner.cpp and the C interface write it themselves. No function here allocates memory of its own, because
+// a line may report a lack of memory.
 
 namespace hwt::internal {
 
@@ -41,7 +42,8 @@ decltype(auto) with_text_of(const std::exception_ptr& error, F&& f) {
 /// Allows one line a second, and counts the others. Any thread.
 class LinePerSecond {
  public:
-  /// Returns the end of a line, if one may be written now: empty, or the number of lines that were left out.
+  /// Returns null if a line was written less than a second ago. Otherwise returns the end of the next line: empty, or
+  /// how many lines were left out.
   std::optional<std::array<char, 60>> take_turn() noexcept;
 
   /// Writes the line of an exception, if one may be written now. The default for Options::on_task_error. `origin` names

@@ -12,7 +12,8 @@ namespace hwt::internal {
 namespace {
 
 constexpr double kUnit = 4294967296.0;  // 2^32
-// A clock that NTP corrects runs faster or slower by at most 500 millionths.
+// NTP makes a clock run at most 500 millionths faster or slower. From the measurement to the use that can be twice as
+// much.
 constexpr double kMargin = 0.001;
 // The rate is exact to one part in so many.
 constexpr std::uint64_t kPrecision = 4096;
@@ -24,7 +25,8 @@ double cycles_between(std::uint64_t from, std::uint64_t to) noexcept {
   return static_cast<double>(static_cast<std::int64_t>(to - from));
 }
 
-/// The first reading of a process is slow, because the code is in no cache.
+/// Takes four readings, and returns the one that took the shortest time. The first one of a process is slow, because
+/// the code is in no cache.
 ClockReading narrowest_of_four() noexcept {
   ClockReading best = ClockReading::take();
   for (int i = 1; i < 4; ++i) {
@@ -35,7 +37,7 @@ ClockReading narrowest_of_four() noexcept {
 }
 
 /// Returns whether the counter runs at less than half its rate at present. Judges by the two readings if they are close
-/// together, and takes two others if not.
+/// together, and otherwise by `to` and a later one.
 bool crawls(ClockReading from, ClockReading to, double rate) noexcept {
   if (to.time - from.time > 2 * CycleRate::kWindow) {
     from = to;
@@ -66,7 +68,8 @@ void CycleRate::measure(const ClockReading& now) noexcept {
   if (cycles > 0 && unsure * kPrecision > cycles) return;  // a thread was preempted in the midst of a reading
   // The cycles were counted between the two readings of the clock, so the rate is not too low.
   const double rate = static_cast<double>(now.time - begin_.time) / cycles * (1 + kMargin);
-  // Only rates of 16 MHz to 16 GHz are accepted. tests/arithmetic proves the conversion for these.
+  // Only counters of 16 MHz to 16 GHz are accepted, 1/16 to 64 ns a cycle. tests/arithmetic proves the conversion for
+  // these.
   if (cycles <= 0 || rate < 1.0 / 16 || rate > 64) return give_up(0);
   const auto fixed = static_cast<std::uint64_t>(rate * kUnit);
   std::uint64_t none = 0;
@@ -83,6 +86,7 @@ void CycleRate::check(const ClockReading& from, const ClockReading& to) noexcept
   if (rate == 0) return;
   const auto passed = static_cast<double>(to.time - from.time);
   const double most = cycles_between(from.before, to.after) * rate;
+  // get() is raised by kMargin; here it is lowered by that.
   const double least = cycles_between(from.after, to.before) * rate * (1 - 2 * kMargin);
   // The counter has gone back beyond this anchor. A thread that sees this in now() renews its anchor at once.
   if (most < 0) return give_up(kWindow);
@@ -146,7 +150,7 @@ std::int64_t WorkerClock::now() noexcept {
   const ClockReading last = ClockReading::take();
   if (latest_.after != 0) cycles_.check(latest_, last);
   latest_ = ClockReading{};
-  tell_that_clocks_disagree(cycles_.behind());
+  if (cycles_.get() != 0) tell_that_clocks_disagree(cycles_.behind());  // 0: its rate was refused at once
   return last.time - cycles_.behind();
 }
 

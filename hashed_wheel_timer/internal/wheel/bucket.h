@@ -57,7 +57,7 @@ struct alignas(256) Chunk {
     }
   }
 
-  /// Prefetches the item of entry i, counted on into the next chunk, if it has this tag.
+  /// Prefetches the item of entry i if the entry has this tag. Past the end of this chunk, i counts on in the next one.
   [[gnu::always_inline]] void prefetch_item(std::size_t i, std::uint64_t tag) const noexcept {
     const Chunk* holder = this;
     if (i >= used) {
@@ -96,9 +96,9 @@ class ChunkPool {
 /// The items of one bucket or slot of a wheel, in the order in which they were added: a list of chunks. All bits are
 /// zero when it is empty, so a wheel's buckets may be fresh memory.
 ///
-/// Removing an item leaves a hole, so that the others keep their order. Once there are a chunk more holes than items,
-/// each removal also closes up the holes of one chunk, until few are left. So no thread waits while millions of entries
-/// move. The list of chunks is valid after each step.
+/// Removing an item leaves a hole, so that the others keep their order. When a bucket has a chunk more holes than
+/// items, each removal also closes the holes of one chunk, until few are left. So no removal takes long. The list of
+/// chunks is valid after each step.
 struct Bucket {
   /// Adds an item at the end. `number`: the number of this bucket, for Chunk::bucket. Returns false without memory;
   /// then nothing has changed.

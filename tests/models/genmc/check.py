@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the programs beside this file under GenMC, as they are. Then weakens each order for which the table in orders.md
-names a program.
+"""Runs the programs beside this file under GenMC. Then weakens each memory order for which orders.md names a program,
+and expects GenMC to notice it.
 
 usage: check.py ROOT [PROGRAM...]
 
@@ -33,8 +33,8 @@ OPTIONS = ["--rc11", "--disable-mm-detector", "--disable-spin-assume", "--check-
 
 
 def tool(name, version):
-    """GenMC reads files of the LLVM that it was built with."""
-    found = shutil.which(f"{name}-{version}") or shutil.which(name)
+    """Returns the path of a tool of this LLVM. GenMC reads only files of the LLVM with which it was built."""
+    found = shutil.which(f"{name}-{version}")
     return found or sys.exit(f"no {name} of LLVM {version}, with which GenMC was built")
 
 
@@ -46,8 +46,8 @@ class Checker:
         self.clang, self.opt = tool("clang++", version), tool("opt", version)
 
     def compile(self, name, directory, instead=None):
-        """Returns the program for GenMC, a file in `directory`. `instead`: a directory with files of the library that
-        are others."""
+        """Returns the program for GenMC, a file in `directory`. `instead`: a directory with changed files of the library,
+        which come first."""
         source = os.path.join(HERE, f"{name}.cpp")
         places = [instead, os.path.join(HERE, "replaced"), os.path.join(HERE, "..", "replaced"), self.root]
         raw, good = os.path.join(directory, "raw.ll"), os.path.join(directory, "good.ll")
@@ -57,7 +57,7 @@ class Checker:
         return good
 
     def run(self, program):
-        """What GenMC says."""
+        """Returns the output of GenMC."""
         command = [self.genmc, *OPTIONS, "--input-from-bitcode-file", program]
         answer = subprocess.run(command, capture_output=True, text=True, check=False)
         return answer.stdout + answer.stderr
