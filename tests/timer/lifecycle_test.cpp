@@ -213,8 +213,15 @@ TEST(Defects, DefectD7_CancelledInItsBucketIsSubtractedOnce) {
   HashedWheelTimer timer{Options{.tick_duration = 20ms, .max_pending_timeouts = 11}};
   std::vector<Timeout> same_bucket;
   const auto deadline = steady_clock::now() + 1s;
-  timer.new_timeout([&] { std::jthread([&] { cancel_all(same_bucket); }).join(); }, deadline);
+  Latch all_scheduled;
+  timer.new_timeout(
+      [&] {
+        EXPECT_TRUE(all_scheduled.wait());
+        std::jthread([&] { cancel_all(same_bucket); }).join();
+      },
+      deadline);
   same_bucket = far_timeouts(timer, 10, deadline);
+  all_scheduled.count_down();
   EXPECT_TRUE(none_pending(timer));
   int accepted = 0;
   while (accepted < 100 && timer.try_new_timeout([] {}, kFar)) ++accepted;
