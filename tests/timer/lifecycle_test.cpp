@@ -210,10 +210,10 @@ TEST(Defects, DefectD4_StopDuringStartLeavesNoWorkerBehind) {
 }
 
 TEST(Defects, DefectD7_CancelledInItsBucketIsSubtractedOnce) {
-  HashedWheelTimer timer{Options{.tick_duration = 20ms, .max_pending_timeouts = 11}};
   std::vector<Timeout> same_bucket;
-  const auto deadline = steady_clock::now() + 1s;
   Latch all_scheduled;
+  HashedWheelTimer timer{Options{.tick_duration = 20ms, .max_pending_timeouts = 11}};  // ends before those
+  const auto deadline = steady_clock::now() + 1s;
   timer.new_timeout(
       [&] {
         EXPECT_TRUE(all_scheduled.wait());
