@@ -294,7 +294,9 @@ bool HierarchicalWheel::walk(Tick tick, std::size_t level, Bucket& bucket, Visit
       if (verdict.is_taken()) {  // only its entry is touched
         --size_;
       } else if (const Tick due = std::min(verdict.tick(), kNever - 1); !settle(*item, due, tick, level)) {
-        if (due != kNever - 1) homeless_due_ = std::min(homeless_due_, std::max(due, next_tick(tick)));
+        // The next tick may be the latest one, which never comes.
+        const Tick again = std::max(due, next_tick(tick));
+        if (again != kNever - 1) homeless_due_ = std::min(homeless_due_, again);
         stay = true;
         continue;
       }
