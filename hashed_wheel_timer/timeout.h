@@ -79,7 +79,8 @@ class HWT_API Timeout {
   /// timeout, and on a null handle. Does not wait for TimerTask::cancelled(), nor in a forked child on a timer of its
   /// parent.
   /// Any thread, also inside other tasks. Do not hold a lock that the task takes: both would wait for ever, as would
-  /// two tasks that wait for each other. Source: Linux's timer_delete_sync.
+  /// two tasks that wait for each other.
+  /// Source: Linux's timer_delete_sync.
   bool cancel_and_wait() noexcept;
 
   /// Moves the deadline: to a delay from now, or to another deadline; see When. Returns true if the task will run once,

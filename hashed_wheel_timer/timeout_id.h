@@ -41,7 +41,7 @@ enum class CancelResult : std::uint8_t {
   /// This call cancelled it: the task has not run and never will.
   Cancelled,
   /// The task runs now, on any thread, or an executor has it. The caller sees everything that the tasks before it on
-  /// the worker wrote. It need not see those of this task so far.
+  /// the worker wrote, but perhaps not all that this task has written so far.
   Running,
   /// The timeout has run, was cancelled or returned by stop() before, or the id names no timeout of this timer. If the
   /// task has run, the caller sees everything that it wrote.

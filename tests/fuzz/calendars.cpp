@@ -154,8 +154,12 @@ void calendars(Input& input) {
   meaning.kind =
       input.one_of({Meaning::Kind::Daily, Meaning::Kind::Weekly, Meaning::Kind::Monthly, Meaning::Kind::Yearly});
   // Clocks change at full quarters, most of them in the first hours of a day.
-  meaning.time_of_day = input.one_in(8) ? seconds(input.number<std::int32_t>())
-                                        : std::chrono::minutes(15 * input.up_to(99)) + seconds(input.up_to(2) - 1);
+  if (input.one_in(8)) {
+    meaning.time_of_day = seconds(input.number<std::int32_t>());
+  } else {
+    meaning.time_of_day = std::chrono::minutes(15 * input.up_to(99));
+    meaning.time_of_day += seconds(input.up_to(2) - 1);
+  }
   meaning.day = static_cast<unsigned>(input.below(34));
   meaning.month = static_cast<unsigned>(input.below(14));
   meaning.month_end = input.one_of({MonthEnd::Clamp, MonthEnd::Skip});

@@ -148,12 +148,16 @@ class Walk {
         return input_.one_of({nanoseconds::max(), nanoseconds::min(), nanoseconds::max() - nanoseconds(1)});
       case 2:
         return input_.number<nanoseconds>();
-      case 3:  // about where a digit of the wheel begins
-        return ticks((std::int64_t{1} << 8 * input_.below(8)) + input_.up_to(4) - 2);
+      case 3: {  // about where a digit of the wheel begins
+        const std::int64_t begin = std::int64_t{1} << 8 * input_.below(8);
+        return ticks(begin + input_.up_to(4) - 2);
+      }
       case 4:
         return ticks(input_.up_to(65535));
-      default:
-        return ticks(input_.up_to(255)) / (1 + input_.up_to(2));
+      default: {
+        const nanoseconds delay = ticks(input_.up_to(255));
+        return delay / (1 + input_.up_to(2));
+      }
     }
   }
   TimePoint any_deadline(const Side& side) {

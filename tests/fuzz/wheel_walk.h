@@ -54,6 +54,11 @@ class WheelWalk {
 
   Item& any_item() { return items_[input_.below(items_.size())]; }
 
+  /// Returns this tick, or one of its neighbours.
+  Tick near(Tick tick) { return sum(tick, input_.up_to(2) - 1); }
+
+  /// Here and elsewhere each expression draws once from the input. Otherwise compilers might order the draws
+  /// differently.
   Tick any_tick() {
     const Tick turn = model_.wheel().revolution();
     const Tick floor = model_.floor();
@@ -61,7 +66,7 @@ class WheelWalk {
       case 0:
         return floor - input_.up_to(99);
       case 1:
-        return sum(any_item().due, input_.up_to(2) - 1);
+        return near(any_item().due);
       case 2:
         return kNever - input_.up_to(99);
       case 3:
@@ -71,8 +76,10 @@ class WheelWalk {
         for (auto level = input_.below(12); level > 0 && edge < kNever / turn; --level) edge *= turn;
         return sum(floor - floor % edge, sum(edge, input_.up_to(4) - 2));
       }
-      case 5:  // near multiples of 64 revolutions, after which the tags of a hashed wheel repeat
-        return sum(floor, turn * 64 * input_.up_to(3) + input_.up_to(turn));
+      case 5: {  // near multiples of 64 revolutions, after which the tags of a hashed wheel repeat
+        const Tick revolutions = 64 * input_.up_to(3);
+        return sum(floor, turn * revolutions + input_.up_to(turn));
+      }
       default:
         return sum(floor, input_.up_to(255));
     }

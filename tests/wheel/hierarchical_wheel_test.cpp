@@ -249,6 +249,15 @@ TEST_F(HomelessItems, MakeNoTickDueBeforeTheirs) {
   for (const Item& item : items_) EXPECT_EQ(item.came_at, item.due);
 }
 
+TEST_F(HomelessItems, ThatAreWantedAgainInTheTickBeforeTheLatestOneAreNeverDue) {
+  constexpr Tick kLast = kNever - 2;
+  wheel_.skip_to(kLast);
+  ASSERT_TRUE(insert(wheel_, items_.emplace_back(), kLast));
+  wheel_.expire(kLast, [](WheelItem&) { return Verdict::later(kLast); });
+  EXPECT_EQ(wheel_.homeless(), 1u);
+  EXPECT_EQ(wheel_.next_due(), kNever);
+}
+
 /// A tick is open until skip_to() closes it.
 TEST_F(HomelessItems, DoNotHideANewItemOfTheTickThatWasWalked) {
   make_homeless({80, 90});

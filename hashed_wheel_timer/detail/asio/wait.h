@@ -37,15 +37,17 @@ struct InitiateWait {
 /// work. The handler is called once. It gets no error if the timeout has expired. It gets operation_aborted if its
 /// cancellation slot was used, the timer has ended, or the timer's executor drops the task. If the timer refuses the
 /// timeout, the handler gets no_buffer_space at max_pending_timeouts, operation_aborted after stop(), no_memory without
-/// memory, and try_again if the system gives the worker no thread. An execution context that is destroyed destroys the
-/// handler, uncalled. Memory: if the thread that ends the wait has no memory to post the completion, it destroys the
-/// handler, uncalled. The call that ends the wait then throws std::bad_alloc: async_wait() after a refusal, emit() of a
-/// cancellation signal, and a WheelTimer's cancel(), cancel_one(), expires_at() and expires_after(). If no such call
-/// ends it, on_task_error gets the exception. A handler without an executor of its own needs no such memory on an
-/// io_context. Throws std::invalid_argument for a NaN before the operation is initiated, what copying the arguments
-/// throws, and std::bad_alloc for the operation itself. Passes on an exception of a thread_factory, unless it tells of
-/// a lack of memory or threads. Threads: any thread may call it. Use the slot as with Asio's own operations: on an
-/// implicit or explicit strand. Not for: the lowest cost in a program with one loop. There a steady_timer costs less.
+/// memory, and try_again if the worker gets no thread. An execution context that is destroyed destroys the handler,
+/// uncalled.
+/// Memory: if the thread that ends the wait has no memory to post the completion, it destroys the handler, uncalled.
+/// The call that ends the wait then throws std::bad_alloc: async_wait() after a refusal, emit() of a cancellation
+/// signal, and a WheelTimer's cancel(), cancel_one(), expires_at() and expires_after(). If no such call ends it,
+/// on_task_error gets the exception. A handler without an executor of its own needs no such memory on an io_context.
+/// Throws std::invalid_argument for a NaN before the operation is initiated, what copying the arguments throws, and
+/// std::bad_alloc for the operation itself. Passes on an exception of a thread_factory, unless it tells of a lack of
+/// memory or threads.
+/// Threads: any thread may call it. Use the slot as with Asio's own operations: on an implicit or explicit strand.
+/// Not for: the lowest cost in a program with one loop. There a steady_timer costs less.
 template <class Executor, class Token>
 auto async_wait(Timer& timer, const Executor& executor, When when, Token&& token) {
   using Initiate = detail::InitiateWait<Executor>;
@@ -65,9 +67,10 @@ auto async_wait(Timer& timer, const Executor& executor, When when, Token&& token
 /// the same context cancels waits, their handlers are queued when that handler returns, as by defer(). Nothing blocks,
 /// so there is no wait(). When a new expiry cancels a single wait without a cancellation slot, its timeout stays
 /// pending in the timer, and the next wait without a slot uses it. The timeout ends if no such wait has begun before
-/// the handler of the cancelled wait is called. Cost: a wait costs less if the constructor gets a LoopTimer itself, not
-/// a Timer&. Threads: one at a time, as basic_waitable_timer. So the function of the timer's on_earlier() must not use
-/// the WheelTimer whose call runs it. It may call the function async_wait() and use other WheelTimers. The Timer must
+/// the handler of the cancelled wait is called.
+/// Cost: a wait costs less if the constructor gets a LoopTimer itself, not a Timer&.
+/// Threads: one at a time, as basic_waitable_timer. So the function of the timer's on_earlier() must not use the
+/// WheelTimer whose call runs it. It may call the function async_wait() and use other WheelTimers. The Timer must
 /// outlive the WheelTimer, and the WheelTimer must not outlive the context.
 /// Source: Asio's basic_waitable_timer.
 template <class Executor = HWT_ASIO::any_io_executor>

@@ -13,12 +13,14 @@ namespace hwt::internal {
 /// The phases of a timer. It accepts timeouts only in Started.
 ///
 ///   from      to        by
-///   Init      Starting  the first start() or new_timeout(), which makes the thread, or run(), whose caller is the
-///   thread Starting  Init      that call, if it could not make the thread Starting  Started   that call, once there is
-///   a thread Init      Started   the constructor of a timer without a thread Init      Stopped   stop() or the
-///   destructor of a timer that was never started Started   Stopping  stop() or the destructor Stopping  Stopped   the
-///   thread that ends the timer, once the wheel is empty and the worker has ended not Init  Stopped   stop() or the
-///   destructor in a forked child, which has no worker
+///   Init      Starting  the first start(), new_timeout() or run(); run() makes no thread, its caller is the worker
+///   Starting  Init      that call, if it could not make the thread
+///   Starting  Started   that call, once there is a thread
+///   Init      Started   the constructor of a timer without a thread
+///   Init      Stopped   stop() or the destructor of a timer that was never started
+///   Started   Stopping  stop() or the destructor
+///   Stopping  Stopped   the thread that ends the timer, once the wheel is empty and the worker has ended
+///   not Init  Stopped   stop() or the destructor in a forked child, which has no worker
 /// If the thread factory forks, the start() goes on in the child too. It sets Started or Init there, even after
 /// Stopped.
 enum class Phase : std::uint8_t { Init, Starting, Started, Stopping, Stopped };
