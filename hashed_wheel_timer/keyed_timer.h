@@ -116,10 +116,11 @@ class KeyedTimer {
  private:
   using Item = std::pair<K, V>;
   using Entry = detail::KeyedEntry<K, V>;
-  using Value = typename Entry::Value;
+  using OwnedEntry = typename Entry::OwnedEntry;
   using Cell = detail::KeyedCell<Entry>;
 
-  // 32 shards: take_all() locks all of them at once, and ThreadSanitizer allows a thread no more than 64 locks.
+  // 32 shards: take_all() locks all of them at once, and ThreadSanitizer allows a thread no more than 64 locks. The
+  // tests of keys by shard repeat the 5.
   static constexpr int kShardBits = 5;
   static constexpr std::size_t kShards = std::size_t{1} << kShardBits;
 
@@ -159,7 +160,7 @@ class KeyedTimer {
     return why == detail::Result::Stopped ? KeyedResult::Stopped : KeyedResult::Rejected;
   }
   KeyedResult arm_again(Cell& cell, When when);
-  KeyedResult add(Shard& shard, Value& value, When when);
+  KeyedResult add(Shard& shard, OwnedEntry& fresh, When when);
   std::vector<Item> take_all(bool for_good);
 
   Timer& timer_;

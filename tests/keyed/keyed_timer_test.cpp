@@ -107,7 +107,7 @@ TEST(KeyedLocks, ValuesAreDestroyedWithNoLockHeld) {
   const auto set = [&](int key, When when) {
     return keyed->set(key, AtEnd([&] {
                         ++ends;
-                        for (int other = 0; other < 100; ++other) keyed->contains(other);  // in every shard
+                        for (int other = 0; other < 100; ++other) keyed->contains(other);  // in its own shard too
                       }),
                       when);
   };

@@ -37,7 +37,7 @@ struct Entries final : Run {
     record->add_references(1);
     armed_again.store(true, std::memory_order_release);
     if (record->rearm(1)) {
-      Entry::Value fresh(new Entry(1, 0, 0));
+      Entry::OwnedEntry fresh(new Entry(1, 0, 0));
       ++made;
       count(record->exchange(std::move(fresh)));
     } else {
@@ -50,7 +50,7 @@ struct Entries final : Run {
 
   void expire(unsigned arming) {
     if (record->end(arming)) {
-      Entry::Value value = record->take();
+      Entry::OwnedEntry value = record->take();
       MODEL_ASSERT(value != nullptr);
       ++value->value;
       ++taken;
@@ -61,7 +61,7 @@ struct Entries final : Run {
 
   /// Counts a value that thread 0 has taken out of the record. Null: an expiry has taken the first value, so that the
   /// fresh one is still in the record.
-  void count(Entry::Value value) {
+  void count(Entry::OwnedEntry value) {
     if (value == nullptr) {
       value = record->take();
       if (value == nullptr) return;

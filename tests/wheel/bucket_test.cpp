@@ -37,7 +37,7 @@ TEST(Chunk, KeepsAddressAndTagOfEachEntry) {
   for (const std::uint64_t address : {std::uint64_t{0x0000'7fff'ffff'ffc0}, std::uint64_t{0x0000'0001'0000'0000},
                                       std::uint64_t{0x0000'0000'ffff'ff00}, std::uint64_t{0xffff'8000'0000'0040},
                                       std::uint64_t{0x00ab'cdef'0123'4540}, std::uint64_t{0x1234'0000'0000'0080}}) {
-    chunk.region = Chunk::region_of(item_at(address));
+    chunk.top = Chunk::top_of(item_at(address));
     EXPECT_EQ(chunk.region, address >> 48);
     for (const std::uint64_t tag : {0u, 1u, 63u}) {
       for (std::size_t i = 0; i < Chunk::kEntries; ++i) {

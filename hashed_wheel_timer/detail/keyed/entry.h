@@ -120,7 +120,7 @@ class KeyedEntry final : public KeyedRecord {
   };
   using Reference = std::unique_ptr<KeyedEntry, Drop>;
   /// Owns the key, the value and one reference.
-  using Value = std::unique_ptr<KeyedEntry, End>;
+  using OwnedEntry = std::unique_ptr<KeyedEntry, End>;
 
   /// Returns the record that holds the value, or null if the value was claimed. Called with the lock held. Reads the
   /// claim, because an expiry without the lock first claims the value and then takes it. From the claim on, no thread
@@ -129,11 +129,11 @@ class KeyedEntry final : public KeyedRecord {
     return ended() ? nullptr : static_cast<const KeyedEntry*>(holder_.load(std::memory_order_acquire));
   }
   /// Stores `other`. Returns the value that was there, or null if an expiry has taken it.
-  Value exchange(Value other) noexcept {
-    return Value(static_cast<KeyedEntry*>(holder_.exchange(other.release(), std::memory_order_acq_rel)));
+  OwnedEntry exchange(OwnedEntry other) noexcept {
+    return OwnedEntry(static_cast<KeyedEntry*>(holder_.exchange(other.release(), std::memory_order_acq_rel)));
   }
   /// Takes the value out. Called by the winner of the claim.
-  Value take() noexcept { return exchange(nullptr); }
+  OwnedEntry take() noexcept { return exchange(nullptr); }
 
   union {
     K key;
@@ -154,7 +154,7 @@ template <class Entry>
 class KeyedLeftovers {
  public:
   /// Destroys the value of `taken`, which was taken from `record`, and keeps its key. Any thread.
-  void push(Entry& record, typename Entry::Value taken) noexcept {
+  void push(Entry& record, typename Entry::OwnedEntry taken) noexcept {
     Entry* const entry = taken.release();
     std::destroy_at(std::addressof(entry->value));
     if (entry != &record) {

@@ -139,8 +139,8 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::set(K key, V value, When when) {
   const std::uint32_t hash = hash_of(key);
   Shard& shard = shard_of(hash);
   // Declared before the lock, so that an old or refused value is destroyed after the lock was released.
-  Value fresh(new Entry(std::move(key), std::move(value), hash));
-  Value old;
+  OwnedEntry fresh(new Entry(std::move(key), std::move(value), hash));
+  OwnedEntry old;
   detail::HeldCalls calls(sleeper_);
   const Lock lock(shard, &calls);
   if (shard.stopped) return KeyedResult::Stopped;
@@ -159,8 +159,8 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::set(K key, V value, When when) {
 }
 
 template <class K, class V, class Hash, class Equal>
-KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, Value& value, When when) {
-  Entry* const entry = value.get();
+KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, OwnedEntry& fresh, When when) {
+  Entry* const entry = fresh.get();
   const std::uint32_t hash = entry->hash;
   shard.table.make_room(hash);
   entry->add_references(2);  // of the cell and of the task
@@ -174,7 +174,7 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, Value& value, When 
   const detail::Result armed = detail::arm(timer_, *state_, *entry, 0, when, timeout);
   if (armed != detail::Result::Ok) return refusal(armed);
   counted.release();
-  value.release();  // the thread that claims the value destroys it, and may have done so already
+  fresh.release();  // the thread that claims the value destroys it, and may have done so already
   shard.table.insert({std::move(timeout), std::move(reference), hash});
   return KeyedResult::Added;
 }
@@ -215,18 +215,18 @@ template <class K, class V, class Hash, class Equal>
 std::optional<V> KeyedTimer<K, V, Hash, Equal>::remove(const K& key) {
   const std::uint32_t hash = hash_of(key);
   Shard& shard = shard_of(hash);
-  Value value;
+  OwnedEntry owned;
   Cell taken;
   {
     const Lock lock(shard);
     Cell* const cell = shard.find(hash, key, equal_);
     if (cell == nullptr || !cell->entry->end()) return std::nullopt;
-    value = cell->entry->take();
+    owned = cell->entry->take();
     taken = shard.table.erase(cell);
     shard.add(-1);
   }
   taken.timeout.cancel();
-  return std::optional<V>(std::move(value->value));
+  return std::optional<V>(std::move(owned->value));
 }
 
 template <class K, class V, class Hash, class Equal>
@@ -282,8 +282,8 @@ std::vector<std::pair<K, V>> KeyedTimer<K, V, Hash, Equal>::take_all(bool for_go
   }
   taken.end(shards);  // claims all values before a move constructor can throw
   taken.for_each([&items](Cell& cell) {
-    const Value value = cell.entry->take();
-    items.emplace_back(std::move(value->key), std::move(value->value));
+    const OwnedEntry owned = cell.entry->take();
+    items.emplace_back(std::move(owned->key), std::move(owned->value));
   });
   for (Shard& shard : shards) shard.tidy();
   return items;
@@ -314,20 +314,20 @@ class KeyedTimer<K, V, Hash, Equal>::State::Running {
 template <class K, class V, class Hash, class Equal>
 class KeyedTimer<K, V, Hash, Equal>::State::Expired {
  public:
-  Expired(Shard& shard, Entry& entry) noexcept : shard_(shard), entry_(entry), value_(entry.take()) { shard.add(-1); }
+  Expired(Shard& shard, Entry& entry) noexcept : shard_(shard), entry_(entry), owned_(entry.take()) { shard.add(-1); }
   ~Expired() {
-    shard_.leftovers.push(entry_, std::move(value_));
+    shard_.leftovers.push(entry_, std::move(owned_));
     shard_.tidy();
   }
   Expired(const Expired&) = delete;
   Expired& operator=(const Expired&) = delete;
 
-  Entry* operator->() const noexcept { return value_.get(); }
+  Entry* operator->() const noexcept { return owned_.get(); }
 
  private:
   Shard& shard_;
   Entry& entry_;
-  Value value_;
+  OwnedEntry owned_;
 };
 
 template <class K, class V, class Hash, class Equal>

@@ -63,7 +63,7 @@ void drop_handed_over(Node& node) noexcept;
 
 /// Exchanges kBusy, which the calling worker holds, for kHandedOver, so that an executor may run the task. Wakes the
 /// threads that wait for the task; they try to disarm it.
-inline void hand_over(Node& node) noexcept {
+inline void mark_handed_over(Node& node) noexcept {
   const std::uint64_t before = node.word.fetch_sub(Node::kBusy - Node::kHandedOver, std::memory_order_release);
   if ((before & Node::kAwaited) != 0) [[unlikely]]
     announce_change(node.word);

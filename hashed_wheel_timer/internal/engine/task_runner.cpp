@@ -56,12 +56,12 @@ bool TaskRunner::run(Node& node, TaskScope& inside) noexcept {
   if (claim_ == Node::kReference + Node::kHandedOver) {
     run_by_executor(node, executor_);
   } else if (const BatchExecutor* const own = node.executor()) {
-    // A copy, because another thread may disarm the task after hand_over(), and so destroy its executor.
+    // A copy, because another thread may disarm the task after mark_handed_over(), and so destroy its executor.
     const BatchExecutor executor = *own;
-    hand_over(node);
+    mark_handed_over(node);
     run_by_executor(node, executor);
   } else if (executor_) {
-    hand_over(node);
+    mark_handed_over(node);
     run_by_executor(node, executor_);
   } else {
     inside.enter(node);

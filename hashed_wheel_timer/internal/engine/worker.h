@@ -200,7 +200,7 @@ template <Wheel W>
 void Worker<W>::transfer_timeouts_to_buckets() noexcept {
   for (std::size_t done = 0, far = 0; first_ != end_ || refill(); ++done) {
     if (done == Tuning::kTransfers || (!intake_.took_near() && ++far > Tuning::kFarTransfers)) {
-      pass_ = Pass::More;
+      pass_ = Pass::More;  // also in the place of Starved: the next pass has more to do at once
       break;
     }
     const NodeName entry = batch_[first_];

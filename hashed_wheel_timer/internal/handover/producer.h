@@ -137,7 +137,7 @@ class ProducerLease {
   ProducerLease(ProducerSet& producers, Producer* mine) noexcept : producer_(mine) {
     if (mine == nullptr) take(producers);
   }
-  /// `mine`: the producer that the thread has, or null. Then the first get(producers) takes one.
+  /// `mine`: the result of thread_cache::find() or find_held(). If it is null, the first get(producers) takes one.
   explicit ProducerLease(Producer* mine) noexcept : producer_(mine) {}
   ~ProducerLease() {
     if (borrowed_ != nullptr) borrowed_->home->give_back(borrowed_);

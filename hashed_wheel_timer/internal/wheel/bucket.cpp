@@ -35,7 +35,7 @@ bool Bucket::add_chunk(const WheelItem& item, std::size_t number, ChunkPool& poo
   if (chunk == nullptr) return false;
   chunk->next = nullptr;
   chunk->used = 0;
-  chunk->region = Chunk::region_of(item);
+  chunk->top = Chunk::top_of(item);
   chunk->bucket = static_cast<std::uint32_t>(number);
   (last == nullptr ? first : last->next) = chunk;
   last = chunk;
@@ -84,8 +84,8 @@ void Bucket::compact_next(ChunkPool& pool) noexcept {
   // left soon, because all holes were in front.
   sweep = holes > items / 4 ? from : nullptr;
   if (sweep == nullptr) return;
-  if (to->used != 0 && to->region != from->region) return;  // a chunk has entries of one region
-  to->region = from->region;
+  if (to->used != 0 && to->top != from->top) return;  // a chunk has one top for all entries
+  to->top = from->top;
   std::size_t i = 0;
   for (; i < from->used && to->used != Chunk::kEntries; ++i) {
     const std::uint64_t entry = from->entry(i);

@@ -30,14 +30,14 @@ struct alignas(256) Chunk {
   std::size_t index_of(WheelItem::Position position) const noexcept { return static_cast<std::size_t>(position - low); }
   WheelItem::Position position(std::size_t i) noexcept { return &low[i]; }
 
-  static std::uint16_t region_of(const WheelItem& item) noexcept {
+  static std::uint16_t top_of(const WheelItem& item) noexcept {
     return static_cast<std::uint16_t>(reinterpret_cast<std::uint64_t>(&item) >> 48);
   }
-  bool takes(const WheelItem& item) const noexcept { return used != kEntries && region == region_of(item); }
+  bool takes(const WheelItem& item) const noexcept { return used != kEntries && top == top_of(item); }
 
   std::uint64_t entry(std::size_t i) const noexcept { return low[i] | std::uint64_t{high[i]} << 32; }
   WheelItem* item_of(std::uint64_t entry) const noexcept {
-    return reinterpret_cast<WheelItem*>(static_cast<std::uintptr_t>((entry & ~kTagMask) | std::uint64_t{region} << 48));
+    return reinterpret_cast<WheelItem*>(static_cast<std::uintptr_t>((entry & ~kTagMask) | std::uint64_t{top} << 48));
   }
   WheelItem* item(std::size_t i) const noexcept { return item_of(entry(i)); }
 
@@ -71,7 +71,7 @@ struct alignas(256) Chunk {
   Chunk* next;
   std::uint32_t bucket;  // the number of the bucket that owns the chunk
   std::uint16_t used;    // entries [0 .. used) are items or holes
-  std::uint16_t region;  // the highest 16 bits of the address of each item
+  std::uint16_t top;     // the highest 16 bits of the address of each item
   std::uint32_t low[kEntries];
   std::uint16_t high[kEntries];
 };
