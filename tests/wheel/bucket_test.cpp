@@ -38,7 +38,7 @@ TEST(Chunk, KeepsAddressAndTagOfEachEntry) {
                                       std::uint64_t{0x0000'0000'ffff'ff00}, std::uint64_t{0xffff'8000'0000'0040},
                                       std::uint64_t{0x00ab'cdef'0123'4540}, std::uint64_t{0x1234'0000'0000'0080}}) {
     chunk.top = Chunk::top_of(item_at(address));
-    EXPECT_EQ(chunk.region, address >> 48);
+    EXPECT_EQ(chunk.top, address >> 48);
     for (const std::uint64_t tag : {0u, 1u, 63u}) {
       for (std::size_t i = 0; i < Chunk::kEntries; ++i) {
         chunk.assign(i, address | tag);
@@ -56,10 +56,10 @@ TEST(Chunk, KeepsAddressAndTagOfEachEntry) {
   }
 }
 
-TEST(Chunk, TakesOnlyItemsOfItsRegionWhileItHasRoom) {
+TEST(Chunk, TakesOnlyItemsOfItsTopWhileItHasRoom) {
   if (sizeof(void*) < 8) GTEST_SKIP() << "addresses are short here";
   Chunk chunk{};
-  chunk.region = 0x1234;
+  chunk.top = 0x1234;
   EXPECT_TRUE(chunk.takes(item_at(0x1234'0000'0000'0040)));
   EXPECT_TRUE(chunk.takes(item_at(0x1234'ffff'ffff'ffc0)));
   EXPECT_FALSE(chunk.takes(item_at(0x1235'0000'0000'0040)));
@@ -166,10 +166,10 @@ TEST_F(BucketOfHoles, GoesAPieceAtATimeWithOneLeftInEachChunk) {
 }
 
 /// All items of a chunk have the same highest 16 bits of their addresses, the chunk's region.
-TEST_F(BucketOfHoles, AChunkThatIsFilledUpAgainTakesOverTheRegionOfItsNewItems) {
+TEST_F(BucketOfHoles, AChunkThatIsFilledUpAgainTakesOverTheTopOfItsNewItems) {
   std::size_t removed = 0;
   while (removed < Chunk::kEntries) bucket_.remove(items_[removed++], pool_);
-  ++bucket_.first->region;  // as if its items had been elsewhere: all of them are holes
+  ++bucket_.first->top;  // as if its items had been elsewhere: all of them are holes
   while (bucket_.first->entry(0) == Chunk::kHole) {
     ASSERT_LT(removed + 1, kItems);
     bucket_.remove(items_[removed++], pool_);
