@@ -200,7 +200,8 @@ HWT_C_API int hwt_stop(hwt_timer* timer, void (*each)(void* context, hwt_callbac
  * is called inside that callback. Must not race other calls on the timer. NULL is allowed. */
 HWT_C_API void hwt_destroy(hwt_timer* timer) HWT_C_NOEXCEPT;
 
-/** Returns the time of the timer's clock; -1 with errno EINVAL for NULL, or EPERM. */
+/** Returns the time of the timer's clock; -1 with errno EINVAL for NULL, or EPERM. A timer of HWT_MANUAL that begins
+ * before zero can have the time -1: to tell that from an error, set errno to 0 before the call. */
 HWT_C_API int64_t hwt_now(const hwt_timer* timer) HWT_C_NOEXCEPT;
 
 /** Returns the number of timeouts that are pending; -1 with errno EINVAL for NULL, or EPERM. */
@@ -217,7 +218,7 @@ static inline void hwt_get_stats(const hwt_timer* timer, hwt_stats* stats) HWT_C
 
 /** Returns when hwt_advance() must be called next: never later than the first callback is due. Returns HWT_NEVER if
  * nothing that is pending will ever be due, and -1 with errno EINVAL for NULL or a timer with a thread, or EPERM.
- * Inside a callback it returns the present time. */
+ * Inside a callback it returns the present time. -1 can be a time; see hwt_now(). */
 HWT_C_API int64_t hwt_next(hwt_timer* timer) HWT_C_NOEXCEPT;
 
 /** Calls the callbacks that are due at `now_ns`, in the order of ticks, and returns their number. An HWT_LOOP timer

@@ -23,9 +23,10 @@ namespace hwt {
 /// not exist that day and some come twice; see Gap and Fold.
 /// Threads: any thread may call a function, and a Rule.
 /// Not for: changes of a zone that the database lacks. A rule follows the database as it was when the zone was first
-/// used. After 2037 it follows only the general rules of the zone. daily() and the others need a time zone database, so
-/// they are a library of their own. Link hashed_wheel_timer_calendar (Meson dependency, pkg-config) or
-/// hashed_wheel_timer::calendar (CMake). Your own Rule in UTC does not need it.
+/// used. The files of a system list the changes up to a year such as 2037. After it, a zone may keep its last
+/// offset. daily() and the others need a time zone database, so they are a library of their own. Link
+/// hashed_wheel_timer_calendar (Meson dependency, pkg-config) or hashed_wheel_timer::calendar (CMake). Your own Rule in
+/// UTC does not need it.
 /// Source: the time zone database of the IANA.
 namespace calendar {
 
@@ -79,7 +80,7 @@ HWT_API Rule yearly(std::chrono::month_day day, std::chrono::seconds time_of_day
 using LocalRule = std::function<std::optional<std::chrono::local_seconds>(std::chrono::local_seconds after)>;
 /// Returns the rule that `local` is in the local time of a zone, where a Monday is a Monday. Each occurrence needs one
 /// call of `local`. Within a day of a change of the zone's offset it needs one for each of the times that `local` has
-/// in a span as long as the change. Throws std::invalid_argument for a null `local`, and as daily() does. The rule
+/// in two spans as long as the change. Throws std::invalid_argument for a null `local`, and as daily() does. The rule
 /// throws what `local` throws, and std::invalid_argument if `local` returns a time that is not after its argument.
 HWT_API Rule in_zone(LocalRule local, Zone zone, Gap gap = Gap::ShiftForward, Fold fold = Fold::First);
 

@@ -46,7 +46,8 @@ class HWT_API Deadline {
       std::chrono::time_point<std::chrono::steady_clock, Duration> at) noexcept
       : at_(detail::Point(at)) {}
   /// Returns the deadline `budget` after `now`. A negative budget gives the present time. A budget beyond the range of
-  /// the clock gives never(). Throws std::invalid_argument for a NaN.
+  /// the clock gives never(). Throws std::invalid_argument for a NaN. If you compute the budget by another clock, do so
+  /// before the call: a compiler may read `now` first, and then the deadline is early.
   static Deadline in(Delay budget, detail::PresentTime now = std::chrono::steady_clock::now());
   /// Returns a deadline that never comes.
   static constexpr Deadline never() noexcept { return {}; }

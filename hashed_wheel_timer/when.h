@@ -43,7 +43,8 @@ class When final {
  public:
   /// A delay.
   [[gnu::always_inline]] constexpr When(Delay delay) noexcept  // NOLINT(google-explicit-constructor)
-      : nanoseconds_(delay.is_nan() ? detail::kNaN.count() : detail::not_negative(delay).count()) {}
+      : nanoseconds_(delay.is_nan() ? detail::kNaN.count() : detail::not_negative(delay).count()),
+        is_deadline_(nanoseconds_ == detail::kMaxNanoseconds) {}
   /// A delay, of any duration.
   template <class Rep, class Period>
   [[gnu::always_inline]] constexpr When(  // NOLINT(google-explicit-constructor)
@@ -80,7 +81,8 @@ class When final {
 
   /// Returns whether this is a delay that was made from a NaN.
   constexpr bool is_nan() const noexcept { return !is_deadline_ && nanoseconds_ == detail::kNaN.count(); }
-  /// Returns whether this is a deadline, not a delay.
+  /// Returns whether this is a deadline. A delay that is never over counts as the deadline that never comes, because
+  /// the clock of a ManualTimer may begin before its zero.
   constexpr bool is_deadline() const noexcept { return is_deadline_; }
   /// Returns the delay, zero or more, or the deadline since the epoch of steady_clock.
   constexpr std::int64_t nanoseconds() const noexcept { return nanoseconds_; }

@@ -70,8 +70,10 @@ TEST_F(WaitOnManualTimer, AnExpirySaturatesAlsoBeforeTheZeroOfTheClock) {
   ManualTimer before_zero{1ms, steady_clock::time_point(-1h)};
   net::WheelTimer wait(loop, before_zero);
   constexpr std::chrono::nanoseconds kMost = (std::chrono::nanoseconds::max)();
+  wait.expires_after(kMost - 1ns);
+  EXPECT_EQ(wait.expiry(), steady_clock::time_point(kMost - 1ns - 1h));
   wait.expires_after(kMost);
-  EXPECT_EQ(wait.expiry(), steady_clock::time_point(kMost - 1h));
+  EXPECT_EQ(wait.expiry(), (steady_clock::time_point::max)());
   wait.expires_after(-2h);
   EXPECT_EQ(wait.expiry(), steady_clock::time_point(-3h));
   wait.expires_after(-kMost);

@@ -88,8 +88,10 @@ class Alarms {
 
   /// The deadline with a leeway: of the ticks within it, the end of the one whose number ends in the most zero bits.
   TimePoint roundest(TimePoint deadline, std::chrono::nanoseconds leeway) const {
-    const TimePoint latest = std::min(fuzz::after(deadline, leeway), TimePoint::max() - std::chrono::nanoseconds(1));
-    if (leeway.count() <= 0 || latest <= start_) return deadline;
+    if (leeway.count() <= 0) return deadline;
+    const TimePoint latest = std::min(later_by(deadline, static_cast<std::uint64_t>(leeway.count())),
+                                      TimePoint::max() - std::chrono::nanoseconds(1));
+    if (latest <= start_) return deadline;
     const std::uint64_t first = std::max<std::uint64_t>(points_until(deadline), 1) - 1;
     const std::uint64_t end = std::min(distance(start_, latest) / each_, kLastPoint - 1);
     if (first >= end) return deadline;
@@ -253,7 +255,7 @@ class Alarms {
 
   /// `passing`: time passes tick by tick. Otherwise the clock jumps.
   void turn(TimePoint to, bool passing, std::size_t most) {
-    to = std::min(to, after(std::chrono::nanoseconds::max()));
+    to = std::min(to, later_by(now(), std::numeric_limits<std::int64_t>::max()));
     to = std::min(to, TimePoint::max() - std::chrono::nanoseconds(1));  // no clock comes to the end of time
     far_ = to > after(kFar * tick_);
     turning_ = true;

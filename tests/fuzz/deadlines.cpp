@@ -39,7 +39,7 @@ std::string any_text(Input& input) {
 /// The end of the budget from `now` on: never, if the budget or its end is beyond the range of 64 signed bits.
 Deadline deadline_after(TimePoint now, std::uint64_t number, std::uint64_t unit) {
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  return number > kMost / unit ? TimePoint::max() : later_by(now, number * unit);
+  return number > kMost / unit || number * unit == kMost ? TimePoint::max() : later_by(now, number * unit);
 }
 
 std::optional<Deadline> read(std::string_view text, TimePoint now) {

@@ -237,8 +237,9 @@ class Keyed {
         require(remaining.has_value() == value.alarm.has_value() && keyed_->contains(key) == remaining.has_value(),
                 "contains() and remaining() tell what is there");
         if (remaining && value.deadline != TimePoint::max()) {
-          const TimePoint farthest = alarms_.after(std::chrono::nanoseconds::max());
-          require(alarms_.after(*remaining) == std::clamp(value.deadline, alarms_.now(), farthest),
+          const TimePoint farthest = later_by(alarms_.now(), std::numeric_limits<std::int64_t>::max());
+          require(later_by(alarms_.now(), static_cast<std::uint64_t>(remaining->count())) ==
+                      std::clamp(value.deadline, alarms_.now(), farthest),
                   "remaining() leads to the deadline");
         }
         break;

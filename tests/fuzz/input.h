@@ -135,8 +135,9 @@ inline TimePoint later_by(TimePoint from, std::uint64_t ahead) {
   return TimePoint(std::chrono::nanoseconds(static_cast<std::int64_t>(sum)));
 }
 
-/// The point of the clock at which a delay from `now` ends; a negative one counts as zero.
+/// The point of the clock at which a delay from `now` ends; a negative one counts as zero, and the longest never ends.
 inline TimePoint after(TimePoint now, std::chrono::nanoseconds delay) {
+  if (delay == std::chrono::nanoseconds::max()) return TimePoint::max();
   return delay.count() <= 0 ? now : later_by(now, static_cast<std::uint64_t>(delay.count()));
 }
 

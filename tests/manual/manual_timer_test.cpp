@@ -186,29 +186,31 @@ TEST(ManualClock, TakesTheTimesOfTheProgramsClock) {
 
 TEST(NextWakeup, IsNoneForATimeoutThatIsNeverDue) {
   for (const nanoseconds tick : {nanoseconds(1), nanoseconds(7), nanoseconds(1ms), nanoseconds(24h)}) {
-    SCOPED_TRACE(tick.count());
-    ManualTimer timer(tick, steady_clock::time_point(1ns));
-    EXPECT_EQ(timer.next_wakeup(), std::nullopt);
-    Timeout only = timer.new_timeout([] {}, 1s);
-    EXPECT_NE(timer.next_wakeup(), std::nullopt);
-    EXPECT_TRUE(only.cancel());
-    EXPECT_EQ(timer.next_wakeup(), std::nullopt);
-    timer.new_timeout([] {}, 5s);
-    Timeout never = timer.new_timeout(must_not_run, std::chrono::hours::max());
-    Timeout moved = timer.new_timeout(must_not_run, 72h);
-    EXPECT_TRUE(moved.reschedule(nanoseconds::max()));
-    while (const auto next = timer.next_wakeup()) timer.advance_to(*next);
-    EXPECT_LE(timer.now(), steady_clock::time_point(72h + 1ns + tick)) << "the clock has run on";
-    EXPECT_EQ(timer.pending_timeouts(), 2);
-    EXPECT_TRUE(never.cancel());
-    EXPECT_EQ(timer.next_wakeup(), std::nullopt);
-    int runs = 0;
-    EXPECT_TRUE(moved.reschedule(1s));
-    timer.new_timeout([&] { ++runs; }, 2s);
-    EXPECT_NE(timer.next_wakeup(), std::nullopt);
-    moved.cancel();
-    timer.advance(2s + 2 * tick);
-    EXPECT_EQ(runs, 1);
+    for (const nanoseconds start : {nanoseconds(1), nanoseconds(-1h)}) {
+      SCOPED_TRACE(std::to_string(tick.count()) + ", " + std::to_string(start.count()));
+      ManualTimer timer(tick, steady_clock::time_point(start));
+      EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+      Timeout only = timer.new_timeout([] {}, 1s);
+      EXPECT_NE(timer.next_wakeup(), std::nullopt);
+      EXPECT_TRUE(only.cancel());
+      EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+      timer.new_timeout([] {}, 5s);
+      Timeout never = timer.new_timeout(must_not_run, std::chrono::hours::max());
+      Timeout moved = timer.new_timeout(must_not_run, 72h);
+      EXPECT_TRUE(moved.reschedule(nanoseconds::max()));
+      while (const auto next = timer.next_wakeup()) timer.advance_to(*next);
+      EXPECT_LE(timer.now(), steady_clock::time_point(72h + start + tick)) << "the clock has run on";
+      EXPECT_EQ(timer.pending_timeouts(), 2);
+      EXPECT_TRUE(never.cancel());
+      EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+      int runs = 0;
+      EXPECT_TRUE(moved.reschedule(1s));
+      timer.new_timeout([&] { ++runs; }, 2s);
+      EXPECT_NE(timer.next_wakeup(), std::nullopt);
+      moved.cancel();
+      timer.advance(2s + 2 * tick);
+      EXPECT_EQ(runs, 1);
+    }
   }
 }
 
@@ -225,6 +227,17 @@ TEST(NextWakeup, ComesNearInAFewSteps) {
     EXPECT_EQ(runs, 1);
     EXPECT_LE(steps, 11) << "one for each level of 64 slots";
   }
+}
+
+TEST(ManualTimer, CallsCancelledAtTheEndOfTimeToo) {
+  ManualTimer timer(1us, kStart);
+  timer.on_earlier([] {});
+  timer.advance_to(steady_clock::time_point::max());
+  EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+  const auto task = std::make_shared<RecordingTask>();
+  EXPECT_TRUE(timer.new_timeout(task, 1s).cancel());
+  timer.advance(0ns);
+  EXPECT_EQ(task->cancellations, 1);
 }
 
 TEST(ManualTimer, AfterStopTimePassesAndNothingRuns) {

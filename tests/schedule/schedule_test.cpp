@@ -90,6 +90,8 @@ TEST(ScheduleKinds, AGapBeyondTheClockIsNever) {
         Schedule::once(1ms).jitter([](nanoseconds) { return (nanoseconds::max)(); })}) {
     const auto never = schedule(journal.timer, plan, [] {});
     EXPECT_EQ(never->next(), (time_point::max)());
+    ManualTimer before_zero(1ms, time_point(-1h));
+    EXPECT_EQ(schedule(before_zero, plan, [] {})->next(), (time_point::max)());
     EXPECT_TRUE(never->cancel());
   }
   EXPECT_EQ(message_of<std::invalid_argument>([] { Schedule::once((std::chrono::hours::min)()); }),

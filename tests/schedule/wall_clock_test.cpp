@@ -163,6 +163,28 @@ TEST_F(WallClockTest, ARuleOrClockThatThrowsAfterARunOrAfterTheClockWasSetBackIs
   EXPECT_EQ(runs_, std::vector<WallTime>({at(1h), at(2h), at(0h)}));
 }
 
+TEST_F(WallClockTest, AnOccurrenceThatPassesWhileTheRuleOrTheClockThrowsRunsLateForEachCatchUp) {
+  for (const CatchUp catch_up : {CatchUp::Skip, CatchUp::Once, CatchUp::Burst}) {
+    for (const bool by_rule : {true, false}) {
+      SCOPED_TRACE(std::to_string(static_cast<int>(catch_up)) + (by_rule ? ", rule" : ", clock"));
+      bool throws = false;
+      const auto rule = [&](WallTime after) {
+        if (by_rule && std::exchange(throws, false)) throw std::runtime_error("rule");
+        return std::chrono::floor<std::chrono::minutes>(after) + 1min;
+      };
+      const auto clock = [&] {
+        if (!by_rule && std::exchange(throws, false)) throw std::runtime_error("clock");
+        return exact_wall();
+      };
+      int runs = 0;
+      const auto task = schedule(timer_, Schedule::calendar(rule, catch_up, clock), [&] { throws = ++runs == 1; });
+      timer_.advance(5min + 1s);
+      EXPECT_EQ(runs, 5);
+      task->cancel();
+    }
+  }
+}
+
 // schedule() makes the first call of the clock. Each round lets one later call throw, at the end of a piece of the wait
 // or after a run.
 TEST_F(WallClockTest, AWallClockThatThrowsIsReportedAndAskedAgain) {

@@ -284,6 +284,7 @@ TEST(CoarseDeadline, ADeadlineOfTheLastPointNeverComes) {
   EXPECT_TRUE(hwt::Deadline(steady_clock::time_point(1s)).expired((Coarse::max)()));
   EXPECT_EQ(hwt::Deadline(steady_clock::time_point(1s)).remaining((Coarse::max)()), 0ns);
   EXPECT_TRUE(hwt::Deadline::in(1s, (Coarse::max)()).is_never());
+  EXPECT_TRUE(hwt::Deadline::in(std::chrono::hours::max(), steady_clock::time_point(-1h)).is_never());
 }
 
 }  // namespace

@@ -165,7 +165,7 @@ TEST_F(BucketOfHoles, GoesAPieceAtATimeWithOneLeftInEachChunk) {
   remove(left_);
 }
 
-/// All items of a chunk have the same highest 16 bits of their addresses, the chunk's region.
+/// All items of a chunk have the same highest 16 bits of their addresses, the chunk's top.
 TEST_F(BucketOfHoles, AChunkThatIsFilledUpAgainTakesOverTheTopOfItsNewItems) {
   std::size_t removed = 0;
   while (removed < Chunk::kEntries) bucket_.remove(items_[removed++], pool_);

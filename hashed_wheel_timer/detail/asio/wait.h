@@ -163,6 +163,7 @@ class BasicWheelTimer {
     const time_point now = waits_.timer().now();
     // The sums saturate. A ManualTimer may start before the clock's zero.
     if (wanted < wanted.zero()) return expires_at((std::max)(now, (time_point::min)() - wanted) + wanted);
+    if (wanted == (std::chrono::nanoseconds::max)()) return expires_at((time_point::max)());
     return expires_at((std::min)(now, (time_point::max)() - wanted) + wanted);
   }
 

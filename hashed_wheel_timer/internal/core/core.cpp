@@ -32,7 +32,7 @@ void Core::wake_for_cancelled_hook() noexcept {
   inbox_.note(Inbox::kEverything);
   AsymmetricFence::full();
   // Announcements are by the worker's clock.
-  if (!sleeper_.awake()) sleeper_.wake_for(now() - cycles_.behind() + hook_patience_);
+  if (!sleeper_.awake()) sleeper_.wake_for(deadline_after(now() - cycles_.behind(), hook_patience_));
 }
 
 }  // namespace hwt::internal

@@ -171,7 +171,8 @@ void PassiveWheel::set_now(TimePoint now) noexcept {
   now_ = std::min(now, end_of_time_);
   const std::uint64_t since = since_start(now_);
   elapsed_ = since + tick_duration_.divisor();
-  left_ = left_at_start_ - std::min(left_at_start_, since);
+  // Less than the longest delay, so that schedule_clipped() gets that: it is never over.
+  left_ = std::min<std::uint64_t>(left_at_start_ - std::min(left_at_start_, since), detail::kMaxNanoseconds - 1);
 }
 
 std::uint64_t PassiveWheel::since_start(TimePoint time) const noexcept {

@@ -14,6 +14,7 @@ using std::chrono::system_clock;
 using time_point = Occurrences::time_point;
 
 time_point saturating_sum(time_point a, nanoseconds b) {
+  if (b == (nanoseconds::max)()) return (time_point::max)();  // a ManualTimer may start before the clock's zero
   return b > nanoseconds::zero() && a > (time_point::max)() - b ? (time_point::max)() : a + b;
 }
 
@@ -176,6 +177,7 @@ class CalendarTimetable final : public Timetable {
     last_run_ = occurrence_;
     known_ = false;
     look_at_the_clock(errors);
+    ended_ = wall_ ? floor<seconds>(*wall_) : begun_;
     if (wall_) choose(errors);
     std::optional<Wait> next = wait_from(ended);
     if (next && next->due) next->at_once = catch_up_ == CatchUp::Burst && next->delay == nanoseconds::zero();
@@ -241,7 +243,9 @@ class CalendarTimetable final : public Timetable {
       case CatchUp::Skip:
         break;
     }
-    return now;
+    // Not `now`: if the rule or the clock threw then, this is a later call, and an occurrence in between has not
+    // passed.
+    return std::min(ended_, now);
   }
 
   /// Chooses the first occurrence after `after`, and its jitter.
@@ -285,6 +289,7 @@ class CalendarTimetable final : public Timetable {
   std::optional<WallTime> occurrence_;            // the awaited occurrence: the first after after_
   WallTime after_;
   WallTime begun_;       // the time of the latest run
+  WallTime ended_;       // the time at which it ended; begun_ if the clock threw then
   nanoseconds shift_{};  // what jitter adds to the wait for occurrence_
   // If shift_ is for an overdue occurrence, the time of the wall clock from which it counts.
   system_clock::time_point overdue_since_ = (system_clock::time_point::min)();
