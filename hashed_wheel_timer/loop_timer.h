@@ -29,6 +29,8 @@ namespace hwt {
 /// the call. A task starts in the first run_due() after the end of its tick. If the loop waits for the eventfd without
 /// EPOLLET, it must read the eventfd, or it spins.
 /// Threads: any thread may call any member. Tasks run on the thread that calls run_due(), or in Options::executor.
+/// In a forked child, the timer goes on with its own copy of the pending timeouts. But if another thread was in a call
+/// of it or of its Timeouts at the fork, the child may call only stop() and the destructor.
 /// Not for: tests, which want a clock of their own (ManualTimer); an io_context (net::LoopTimer); a loop whose objects
 /// can carry their timeout as a base class (PassiveWheel).
 /// Source: the deadline queue inside libuv, libevent and Asio, opened to all threads.
@@ -60,15 +62,16 @@ class HWT_API LoopTimer final : public detail::DrivenTimer {
   /// wait to be taken into the wheel, or thousands were cancelled, or memory can be returned to the system. With
   /// Options::max_pending_timeouts, the cancel of the last pending timeout is a reason too, so that run_due() then
   /// returns none.
-  /// At most one such call is made until run_due() is called again, and it may turn out to be unnecessary. If a task
-  /// gives a reason, the call is made when run_due() has run all tasks. The stop() that ends the timer makes one more
-  /// call, even if the loop does not sleep. From then on run_due() returns none. So a thread that tells the loop to
-  /// end, and then calls stop(), wakes it. The library holds no lock during a call. So the function may use objects
-  /// that share the timer, such as a KeyedTimer, even if a call of that object runs it. But it must not destroy the
-  /// handle or the coroutine whose call runs it, and must not use a WheelTimer whose call runs it. The function must
-  /// not throw, wait, destroy the timer, or call on_earlier(). An empty function ends the calls. The destructor makes
-  /// none. The destructor and on_earlier() wait for a call on another thread. In addition, on_earlier() waits for a
-  /// run_due() on another thread, and may call the cancelled() of tasks. Throws IllegalState inside a task.
+  /// At most one such call is made until run_due() is called again, and it may turn out to be unnecessary. But if
+  /// run_due() or stop() comes during a slow call, two threads may call the function at a time. If a task gives a
+  /// reason, the call is made when run_due() has run all tasks. The stop() that ends the timer makes one more call,
+  /// even if the loop does not sleep. From then on run_due() returns none. So a thread that tells the loop to end, and
+  /// then calls stop(), wakes it. The library holds no lock during a call. So the function may use objects that share
+  /// the timer, such as a KeyedTimer, even if a call of that object runs it. But it must not destroy the handle or the
+  /// coroutine whose call runs it, and must not use a WheelTimer whose call runs it. The function must not throw, wait,
+  /// destroy the timer, or call on_earlier(). An empty function ends the calls. The destructor makes none. The
+  /// destructor and on_earlier() wait for a call on another thread. In addition, on_earlier() waits for a run_due() on
+  /// another thread, and may call the cancelled() of tasks. Throws IllegalState inside a task.
   void on_earlier(std::function<void()> call) { DrivenTimer::on_earlier(std::move(call)); }
 };
 

@@ -88,9 +88,9 @@ class HWT_API Timeout {
   /// until its new deadline.) Returns false if the timeout has expired, also while its task waits in an executor.
   /// Returns false if it was cancelled or returned by stop(), or if the handle is null. A race with one of these has
   /// exactly one winner. With a leeway the task may run that much later. Any thread, also inside a task. For a later
-  /// deadline the call allocates and enqueues nothing. An earlier deadline takes effect at the end of the present tick
-  /// or later. Throws std::invalid_argument for a NaN, and std::bad_alloc for an earlier deadline; then nothing has
-  /// changed.
+  /// deadline the call allocates and enqueues nothing. An earlier deadline takes effect when the worker takes its
+  /// request, normally by the end of the present tick. SECURITY.md, "Bounds under load", says when it is later. Throws
+  /// std::invalid_argument for a NaN, and std::bad_alloc for an earlier deadline; then nothing has changed.
   bool reschedule(When when, Leeway leeway = {}) {
     when = detail::number("reschedule: delay", when);
     if (!leeway.is_given()) return move_to(when);
@@ -179,9 +179,9 @@ class HWT_API TimerTask {
   /// Options::on_task_error.
   virtual void run(Timeout& timeout) = 0;
 
-  /// Runs on the worker after a successful cancel(), within a tick or a millisecond, whichever is longer. For a timeout
-  /// that stop() cancels it runs before stop() returns. An exception goes to Options::on_task_error. Netty 4.2:
-  /// TimerTask.cancelled.
+  /// Runs on the worker after a successful cancel(): normally within a tick or a millisecond, whichever is longer.
+  /// SECURITY.md, "Bounds under load", says when it is later. For a timeout that stop() cancels it runs before stop()
+  /// returns. An exception goes to Options::on_task_error. Netty 4.2: TimerTask.cancelled.
   virtual void cancelled(Timeout& timeout);
 
  private:

@@ -68,8 +68,9 @@ struct Tuning {
   static constexpr std::size_t kFewest = 256;
   /// The most entries of one array of an EntryBuffer.
   static constexpr std::size_t kMaxArray = 65536;
-  /// A step of a sift looks at this many entries, so that no call takes long. The producer moves at most so many to the
-  /// queue at a time.
+  /// A step of a sift looks at this many entries, so that no call takes long. The exception is the last step, which
+  /// also frees the emptied arrays: about 1.7 ms of CPU time for each million entries. The producer moves at most so
+  /// many to the queue at a time.
   static constexpr std::size_t kSiftStep = 16 * kFewest;
   /// A sift ends when there are four times as many entries as the last one kept, so it costs little for each timeout.
   /// But it ends at this number already, or at twice as many as the last one kept if that is more. Entries take memory,

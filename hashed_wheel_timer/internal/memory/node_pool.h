@@ -26,9 +26,9 @@ namespace hwt::internal {
 ///
 /// A node does not belong to one pool for good. A pool keeps only some thousands of unused nodes, and fewer if there
 /// are many pools, because a thread that schedules nothing more keeps its nodes. All others go to the depot, which the
-/// pools of a core share. So the memory of a timer is bounded by the most timeouts that were alive at once, whichever
-/// threads have scheduled them. If the depot has unused nodes for some time, the Collector gives their memory back to
-/// the system.
+/// pools of a core share. So the memory of a timer follows the most timeouts that were alive at once, whichever
+/// threads have scheduled them; SECURITY.md has two exceptions. If the depot has unused nodes for some time, the
+/// Collector gives their memory back to the system.
 ///
 /// take() searches in this order: the private list, a batch taken before, the returned batches, the depot. Then it
 /// carves (constructs) a group of nodes in the open slab, in a free run, or in a new slab. Most threads have few
