@@ -180,8 +180,9 @@ class HWT_API PassiveWheel {
   // Longer delays, also those past the end of time, take schedule_clipped().
   std::uint64_t elapsed_;
   std::uint64_t left_;
-  const std::uint64_t left_at_start_;  // left_ when now_ is start_
-  std::uint64_t cursor_ = 0;           // no node has an earlier tick, and none of a later tick has run
+  // left_ when now_ is start_. Less than the longest delay, so that schedule_clipped() gets that: it is never over.
+  const std::uint64_t left_at_start_;
+  std::uint64_t cursor_ = 0;  // no node has an earlier tick, and none of a later tick has run
   // The slot of a higher level of which the latest advance() has moved only some nodes down. 0: none, because slot 0 is
   // of the lowest level. Until all are moved, the cursor stays one tick before the first tick of the slot. So newly
   // scheduled nodes also enter the slot, behind the nodes that remain there.

@@ -49,7 +49,8 @@ PassiveWheel::PassiveWheel(std::chrono::nanoseconds tick_duration, detail::Prese
       start_(now),
       end_of_time_(start_ == (TimePoint::min)() ? (TimePoint::max)() - std::chrono::nanoseconds(1)
                                                 : (TimePoint::max)()),
-      left_at_start_(std::min(since_start(end_of_time_), detail::FastDivider::kFastUpTo - tick_duration_.divisor())) {
+      left_at_start_(std::min({since_start(end_of_time_), detail::FastDivider::kFastUpTo - tick_duration_.divisor(),
+                               std::uint64_t{detail::kMaxNanoseconds} - 1})) {
   set_now(now);
   for (Link& slot : slots_) slot.next_ = slot.previous_ = &slot;
 }
@@ -171,8 +172,7 @@ void PassiveWheel::set_now(TimePoint now) noexcept {
   now_ = std::min(now, end_of_time_);
   const std::uint64_t since = since_start(now_);
   elapsed_ = since + tick_duration_.divisor();
-  // Less than the longest delay, so that schedule_clipped() gets that: it is never over.
-  left_ = std::min<std::uint64_t>(left_at_start_ - std::min(left_at_start_, since), detail::kMaxNanoseconds - 1);
+  left_ = left_at_start_ - std::min(left_at_start_, since);
 }
 
 std::uint64_t PassiveWheel::since_start(TimePoint time) const noexcept {
