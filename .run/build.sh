@@ -24,7 +24,7 @@ build_targets() {
   say "building build/$1"
   directory=$build/$1
   shift
-  if [ -t 2 ]; then ninja -C "$directory" "$@" >&2; else quietly ninja -C "$directory" "$@"; fi
+  if [ -t 2 ]; then ninja -C "$directory" "$@" >&2 9<&-; else quietly ninja -C "$directory" "$@"; fi
 }
 
 # The build for CI and for the check: all targets, with warnings as errors. No debug information, with which it would
@@ -66,7 +66,7 @@ run_tests() {
   directory=$build/$1
   shift
   rm -f "$directory"/meson-logs/testlog*.json
-  meson test -C "$directory" --print-errorlogs --no-suite models --num-processes $((2 * processors)) "$@"
+  meson test -C "$directory" --print-errorlogs --no-suite models --num-processes $((2 * processors)) "$@" 9<&-
 }
 
 # count_run NAME KIND ARGUMENTS...: runs tests, and prints how many passed and failed, for NAME.

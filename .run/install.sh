@@ -61,7 +61,7 @@ set_up() {
   need $(needs_of $1)
   [ -z "$(missing $compiler)" ] && have ninja && have meson || fail "needs a C++20 compiler, Meson 1.0 and Ninja"
   case $(meson --version) in
-    0.*) from_pypi venv 'meson>=1.0' || exit ;;
+    0.*) from_pypi venv 'meson>=1.0' || fail "needs Meson 1.0, or a network from which pip can install it" ;;
   esac
 }
 
@@ -69,7 +69,7 @@ set_up() {
 # puts its programs into PATH.
 from_pypi() {
   venv=$build/$1
-  need python3=python3
+  need python3=python3 || return
   make_once "$1" "$(python3 --version) $*" install_from_pypi "$@" && PATH=$venv/bin:$PATH
 }
 

@@ -1,9 +1,9 @@
 # Builds and runs programs: the examples, the benchmarks and the comparison. Writes the two files.
 
 amalgamate() {
-  [ $# -le 1 ] && [ -n "${1-none}" ] || wrong "amalgamate: \"$*\" (expected: nothing, or a folder)"
+  case "$# ${1-}" in "0 " | "1 "[!-]*) ;; *) wrong "amalgamate: \"$*\" (expected: nothing, or a folder)" ;; esac
   take_turn
-  need $(needs_of amalgamate)
+  need $(needs_of amalgamate) || exit
   python3 -B "$root/packaging/amalgamate.py" "$root" "${1-$build/amalgamated}"
 }
 
@@ -46,7 +46,7 @@ compile_benchmarks() {
 configure_release() { configure "$@" --buildtype=release -Ddefault_library=static; }
 
 compare() {
-  need python3=python3
+  need python3=python3 || exit
   export PYTHONPATH="$root/perf" PYTHONDONTWRITEBYTECODE=1
   needs=$(python3 -m compare --needs "$@") || exit # wrong arguments end the command before a build
   cpp=compare

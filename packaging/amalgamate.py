@@ -7,6 +7,7 @@ usage: amalgamate.py SOURCE_ROOT FOLDER
 Takes the queue's header from where the compiler ($CXX, or c++) finds it.
 """
 
+import contextlib
 import os
 import re
 import shlex
@@ -16,17 +17,32 @@ import sys
 LIBRARY = "hashed_wheel_timer"
 INCLUDE = re.compile(r'#\s*include\s*"(' + LIBRARY + r'/[^"]+)"')
 QUEUE = re.compile(r"^[^\n]*\n#if __has_include\(\"concurrentqueue\.h\"\).*?^#endif\n", re.M | re.S)
-QUEUE_PLACES = ["moodycamel/concurrentqueue.h", "concurrentqueue/moodycamel/concurrentqueue.h",
-                "concurrentqueue/concurrentqueue.h", "concurrentqueue.h"]
+# In the order of hand_over_queue.h.
+QUEUE_PLACES = ["concurrentqueue.h", "moodycamel/concurrentqueue.h", "concurrentqueue/moodycamel/concurrentqueue.h",
+                "concurrentqueue/concurrentqueue.h"]
 
-# clang does not warn of the queue's code, as with the -isystem of the build.
-NO_WARNINGS = """#ifdef __clang__
-#pragma clang diagnostic push
+# Compilers do not warn of the queue's code, as with the -isystem of the build. GCC needs each warning by name.
+NO_WARNINGS = """#ifdef __GNUC__
+#pragma GCC diagnostic push
+#ifdef __clang__
 #pragma clang diagnostic ignored "-Weverything"
+#else
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wtsan"
+#endif
 #endif
 {}
-#ifdef __clang__
-#pragma clang diagnostic pop
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
+"""
+
+# A file that is not there ends the compilation; after an #error, compilers go on and report more errors.
+NEEDS_EXCEPTIONS = """
+#ifndef __cpp_exceptions
+#include <hashed_wheel_timer.cpp needs exceptions: only code that includes hashed_wheel_timer.h may be without them>
 #endif
 """
 
@@ -47,11 +63,15 @@ def read(*path):
 
 def queue_header():
     """Returns the text of concurrentqueue.h."""
-    compiler = shlex.split(os.environ.get("CXX", "c++"))
+    try:
+        compiler = shlex.split(os.environ.get("CXX", "")) or ["c++"]
+    except ValueError as error:
+        fail(f"CXX={os.environ['CXX']}: {error}")
     for place in QUEUE_PLACES:
         found = subprocess.run([*compiler, "-std=c++20", "-x", "c++", "-M", "-"], input=f"#include <{place}>\n",
                                capture_output=True, text=True)
-        paths = [path for path in found.stdout.replace("\\\n", " ").split() if path.endswith("/" + place)]
+        words = re.split(r"(?<!\\)\s+", found.stdout.replace("\\\n", " "))  # a blank in a path is escaped
+        paths = [path.replace("\\ ", " ") for path in words if f"/{path}".endswith(f"/{place}")]
         if found.returncode == 0 and paths:
             return read(paths[0])
     return fail("no concurrentqueue.h (expected: libconcurrentqueue-dev, or an include path of $CXX)")
@@ -91,7 +111,22 @@ class Writer:
         return "".join(lines)
 
 
+def write(path, text):
+    """Writes a file, or leaves it as it was if that fails."""
+    part = f"{path}.{os.getpid()}"
+    try:
+        with open(part, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(part, path)
+    finally:
+        with contextlib.suppress(OSError):
+            os.remove(part)
+    print(path)
+
+
 def main(root, folder):
+    if os.path.realpath(folder) == os.path.realpath(os.path.join(root, LIBRARY)):
+        fail(f"{folder}: has the sources, which the two files would overwrite (expected: another folder)")
     files = read(root, LIBRARY, "files.txt").split()
     project = read(root, "meson.build")
     about = {key: re.search(rf"{key}: '(.*?)'", project)[1] for key in ("version", "license")}
@@ -101,20 +136,23 @@ def main(root, folder):
     if "moodycamel::ConcurrentQueue" not in source or writer.queue not in source:
         fail("the queue is missing")
     os.makedirs(folder, exist_ok=True)
+    guard = f"{LIBRARY.upper()}_H"  # not `#pragma once`, because a program may see two copies
     for ending, what, text in [
-        (".h", f"Compile {LIBRARY}.cpp too, with -std=c++20.", "\n#pragma once\n" + header),
-        (".cpp", "It contains moodycamel's ConcurrentQueue, with its license.", f'\n#include "{LIBRARY}.h"\n' + source),
+        (".h", f"Compile {LIBRARY}.cpp too, with -std=c++20.",
+         f"\n#ifndef {guard}\n#define {guard}\n{header}\n#endif  // {guard}\n"),
+        (".cpp", "It contains moodycamel's ConcurrentQueue, with its license.",
+         f'{NEEDS_EXCEPTIONS}\n#include "{LIBRARY}.h"\n{source}'),
     ]:
-        path = os.path.join(folder, LIBRARY + ending)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(ABOUT.format(what=what, **about) + text)
-        print(path)
+        write(os.path.join(folder, LIBRARY + ending), ABOUT.format(what=what, **about) + text)
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
+    sys.stdout.reconfigure(errors="backslashreplace")  # the folder's name may be no text
     try:
         main(*sys.argv[1:])
     except OSError as error:
-        fail(f"{error.filename}: {error.strerror}")
+        fail(f"{error.filename or sys.argv[2]}: {error.strerror}")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -15,6 +15,14 @@ if ! CXX=$1 python3 -B "$source/packaging/amalgamate.py" "$source" "$work" 2>"$w
   exit 1
 fi
 
+# The folder of the sources is refused, even by another name.
+mkdir "$work/project"
+cp -r "$source/hashed_wheel_timer" "$source/meson.build" "$work/project"
+ln -s project/hashed_wheel_timer "$work/link"
+! CXX=$1 python3 -B "$source/packaging/amalgamate.py" "$work/project" "$work/link" 2>"$work/errors"
+grep -q 'has the sources' "$work/errors"
+diff -r "$source/hashed_wheel_timer" "$work/project/hashed_wheel_timer"
+
 # The programs include the headers of the library by their names. Here each of them is the one header.
 mkdir "$work/hashed_wheel_timer"
 for header in "$source"/hashed_wheel_timer/*.h; do
@@ -26,7 +34,13 @@ ln -s "$source/tests/support" "$work/tests/support"
 cd "$work"
 for compiler in "$@"; do
   flags='-std=c++20 -Wall -Wextra -Wpedantic -Werror -pthread -I.'
-  "$compiler" $flags -O2 -c hashed_wheel_timer.cpp
+  "$compiler" $flags -Wshadow -Wconversion -Wsign-conversion -O2 -c hashed_wheel_timer.cpp
+  ! "$compiler" $flags -fno-exceptions -fsyntax-only hashed_wheel_timer.cpp 2>errors
+  grep 'error: ' errors | tail -n 1 | grep -q 'needs exceptions'
+  # A program may see two copies of the header.
+  mkdir -p copy
+  cp hashed_wheel_timer.h copy
+  printf '#include "%s"\n' hashed_wheel_timer.h copy/hashed_wheel_timer.h | "$compiler" $flags -fsyntax-only -x c++ -
   "$compiler" $flags "$source/docs/examples/quick_start/main.cpp" hashed_wheel_timer.o -o quick_start
   ./quick_start
   # Meson may have downloaded GoogleTest. Then the compiler does not find it here.

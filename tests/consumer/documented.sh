@@ -3,7 +3,7 @@
 # usage: documented.sh WAY...   each WAY is files, meson, cmake or installed
 set -eu
 
-source=$(cd "$(dirname "$0")/../.." && pwd)
+source=$(CDPATH= cd -- "$(dirname "$0")/../.." && pwd)
 commit=$(git -C "$source" rev-parse HEAD)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -139,6 +139,14 @@ class Run(unittest.TestCase):
         self.assertNotIn("an old log", output)
         self.assertEqual(status, 1)
 
+    def test_a_call_by_a_relative_path_works_with_cdpath(self):
+        above = os.path.dirname(self.root)
+        subprocess.run(["project/run", "help"], cwd=above, env={"PATH": self.path, "CDPATH": above}, check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def test_a_wrong_command_ends_with_its_message(self):
+        self.expect(2, "run: no such command: walk", "walk")
+
     def test_the_demo_builds_only_what_it_runs(self):
         self.make_project(wrong=WRONG_PROGRAM, rpc_timeouts=PROGRAM)
         status, output = self.output_of("demo")

@@ -89,7 +89,7 @@ std::size_t TimeoutScope::cancel_all() noexcept {
     std::copy_n(ids_.begin() + static_cast<std::ptrdiff_t>(left), count, some.begin());
     // Cancels without the lock, because that destroys callables of the user.
     lock.unlock();
-    for (std::size_t i = 0; i < count; ++i) cancelled += cancel(some[i]) == CancelResult::Cancelled ? 1 : 0;
+    for (std::size_t i = 0; i < count; ++i) cancelled += cancel(some[i]) == CancelResult::Cancelled ? 1u : 0u;
     lock.lock();
   }
   return cancelled;

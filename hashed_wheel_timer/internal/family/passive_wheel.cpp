@@ -140,7 +140,7 @@ PassiveWheel::NextSlot PassiveWheel::next_slot() const noexcept {
   assert(word < std::size(occupied_) && occupied_[word] != 0);
   // The highest bit changes no result. It tells the compiler that the word is not 0.
   const unsigned slot = word * 64 + static_cast<unsigned>(std::countr_zero(occupied_[word] | std::uint64_t{1} << 63));
-  const unsigned shift = slot / kSlotsPerLevel * kDigitBits;
+  const auto shift = static_cast<unsigned>(slot / kSlotsPerLevel * kDigitBits);
   const std::uint64_t digits = cursor_ >> shift;
   return {slot, (digits - digits % kSlotsPerLevel + slot % kSlotsPerLevel) << shift};
 }

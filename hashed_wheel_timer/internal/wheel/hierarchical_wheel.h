@@ -34,11 +34,11 @@ struct Slot : Bucket {
 /// The slots of one level in whose span the cursor lies, or the slots below a crowded slot. The slots follow this
 /// object in memory, so that no call must follow a pointer to them.
 struct alignas(Slot) SlotRow {
-  Slot& slot(std::size_t digit) noexcept { return reinterpret_cast<Slot*>(this + 1)[digit]; }
-  const Slot& slot(std::size_t digit) const noexcept { return reinterpret_cast<const Slot*>(this + 1)[digit]; }
+  Slot& slot(std::size_t at) noexcept { return reinterpret_cast<Slot*>(this + 1)[at]; }
+  const Slot& slot(std::size_t at) const noexcept { return reinterpret_cast<const Slot*>(this + 1)[at]; }
 
   /// Returns the number of a slot's bucket, for Chunk::bucket.
-  std::uint32_t number(std::size_t digit) const noexcept { return first_number + static_cast<std::uint32_t>(digit); }
+  std::uint32_t number(std::size_t at) const noexcept { return first_number + static_cast<std::uint32_t>(at); }
 
   std::uint32_t first_number;
   std::uint32_t level;

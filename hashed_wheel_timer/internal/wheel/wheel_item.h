@@ -37,8 +37,8 @@ struct WheelItem {
     RelaxedPosition() noexcept = default;
     RelaxedPosition(const RelaxedPosition& other) noexcept : position_(other) {}
     RelaxedPosition& operator=(const RelaxedPosition& other) noexcept { return *this = static_cast<Position>(other); }
-    RelaxedPosition& operator=(Position position) noexcept {
-      position_.store(position, std::memory_order_relaxed);
+    RelaxedPosition& operator=(Position other) noexcept {
+      position_.store(other, std::memory_order_relaxed);
       return *this;
     }
     operator Position() const noexcept { return position_.load(std::memory_order_relaxed); }
