@@ -102,8 +102,8 @@ check_orders() { check_models orders; }
 check_genmc() { python3 -B "$root/tests/models/genmc/check.py" "$root"; }
 
 check_arithmetic() {
-  need libz3-dev
-  CXX=g++ python3 -B "$root/tests/arithmetic/arithmetic.py" "$root" "$build/arithmetic"
+  need libz3-dev &&
+    CXX=g++ python3 -B "$root/tests/arithmetic/arithmetic.py" "$root" "$build/arithmetic"
 }
 
 # Without CI, whose build may be older than the packages.

@@ -24,7 +24,7 @@ check_docs() { docs; }
 # Loads each page of the site in Debian's Chromium.
 check_browser() {
   docs || return 1
-  need chromium=chromium fonts-dejavu-core fonts-liberation
+  need chromium=chromium fonts-dejavu-core fonts-liberation || return 1
   from_pypi venv-browser playwright==1.65.2 greenlet==3.5.6 || return 1
   python3 -B "$root/docs/site/browser.py" "$build/site"
 }

@@ -6,7 +6,7 @@ git_here() { git -C "$root" -c safe.directory='*' "$@"; }
 # run_formatters OF_CLANG_FORMAT OF_MDFORMAT: runs both with these options, after it has installed them.
 run_formatters() {
   take_turn
-  need git=git
+  need git=git || exit
   git_here rev-parse || fail "formatting needs a clone: git tells which files there are"
   from_pypi venv-format clang-format==22.1.8 mdformat==0.7.22 mdformat-gfm==1.0.0 markdown-it-py==3.0.0 \
     mdit-py-plugins==0.7.0 mdurl==0.1.2 wcwidth==0.9.4 check-jsonschema==0.39.0 || exit

@@ -18,7 +18,7 @@ alone_machines() {
     [ -f "$root/tests/machines/$machine.ini" ] || wrong "no such machine: $machine (there are: $(echo $machines))"
   done
   set_up machines
-  need googletest
+  need googletest || exit
   try_each try_machine "$@"
 }
 
@@ -26,7 +26,7 @@ try_machine() {
   cross_file=$root/tests/machines/$1.ini of=machines/$1/build
   # A build folder does not notice a changed cross file.
   [ "$cross_file" -ot "$build/$of/build.ninja" ] || rm -rf "${build:?}/machines/$1"
-  need $(property packages)
+  need $(property packages) || return 1
   zig=$(property zig)
   if [ -n "$zig" ]; then
     have_zig "$zig" || return 1

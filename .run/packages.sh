@@ -18,8 +18,7 @@ check_wrapdb_wrap() { make_package wrapdb; }
 make_package() {
   work=$build/packages/$1 script=$(cd "$root" && ls packaging/check/$1.[ps]*)
   shift
-  need "$@"
-  rm -rf "$work"
-  mkdir -p "$work/source" && git_here archive HEAD | tar -x -C "$work/source" || return 1
+  need "$@" && rm -rf "$work" && mkdir -p "$work/source" || return 1
+  git_here archive HEAD | tar -x -C "$work/source" || return 1
   "$work/source/$script" "$work/source" "$work"
 }

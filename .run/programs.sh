@@ -3,7 +3,8 @@
 amalgamate() {
   case "$# ${1-}" in "0 " | "1 "[!-]*) ;; *) wrong "amalgamate: \"$*\" (expected: nothing, or a folder)" ;; esac
   take_turn
-  need $(needs_of amalgamate) || exit
+  need python3=python3 || exit
+  need $(needs_of amalgamate) # the queue may also be in an include path of $CXX
   python3 -B "$root/packaging/amalgamate.py" "$root" "${1-$build/amalgamated}"
 }
 

@@ -1,7 +1,7 @@
 # The step of the check that reads comments, docstrings and pages.
 
 check_words() {
-  need python3=python3
+  need python3=python3 || return 1
   status=0
   python3 -B "$root/tests/words/words.py" "$root" || status=1
   need mvn=maven javac=default-jdk-headless || return 1 # the grammar checker needs JDK 17 or later

@@ -95,7 +95,7 @@ class HWT_API Sleep {
     Sleep* sleep;
     void operator()() const noexcept { sleep->stop_requested(); }
   };
-  Sleep(Timer& timer, When when, std::stop_token stop) noexcept;
+  Sleep(Timer& timer, When when, std::stop_token stop, bool until) noexcept;
 
   static TimerTask* build_waker(void* storage, void* sleep);
   Timeout handle() const noexcept;
@@ -111,6 +111,7 @@ class HWT_API Sleep {
   Waker* waker_ = nullptr;  // in the timeout's node; counts as no handle
   std::optional<std::stop_callback<OnStopRequest>> on_stop_;
   Wake wake_ = Wake::Expired;
+  const bool until_;  // made by sleep_until()
 };
 
 }  // namespace hwt

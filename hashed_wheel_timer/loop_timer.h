@@ -29,7 +29,7 @@ namespace hwt {
 /// the call. A task starts in the first run_due() after the end of its tick. If the loop waits for the eventfd without
 /// EPOLLET, it must read the eventfd, or it spins.
 /// Threads: any thread may call any member. Tasks run on the thread that calls run_due(), or in Options::executor.
-/// In a forked child, the timer goes on with its own copy of the pending timeouts. But if another thread was in a call
+/// Fork: in the child, the timer goes on with its own copy of the pending timeouts. But if another thread was in a call
 /// of it or of its Timeouts at the fork, the child may call only stop() and the destructor.
 /// Not for: tests, which want a clock of their own (ManualTimer); an io_context (net::LoopTimer); a loop whose objects
 /// can carry their timeout as a base class (PassiveWheel).

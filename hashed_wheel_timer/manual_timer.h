@@ -27,7 +27,7 @@ namespace hwt {
 /// deadline. A delay of zero or less, and a deadline that is not after now(), are due at the next grid point.
 /// Threads: any thread may call any member. One thread at a time advances, and others wait for it. Tasks run on the
 /// thread that calls advance(), or in Options::executor.
-/// In a forked child, the timer goes on with its own copy of the pending timeouts. But if another thread was in a call
+/// Fork: in the child, the timer goes on with its own copy of the pending timeouts. But if another thread was in a call
 /// of it or of its Timeouts at the fork, the child may call only stop() and the destructor.
 /// Not for: event loops. now() stands still between two calls, so a delay would count from the last wake-up of the loop
 /// and end early. LoopTimer reads the real clock.

@@ -180,7 +180,8 @@ class HWT_API PassiveWheel {
   // Longer delays, also those past the end of time, take schedule_clipped().
   std::uint64_t elapsed_;
   std::uint64_t left_;
-  // left_ when now_ is start_. Less than the longest delay, so that schedule_clipped() gets that: it is never over.
+  // left_ when now_ is start_. Less than nanoseconds::max(), so that schedule_clipped() gets that delay, which is never
+  // over.
   const std::uint64_t left_at_start_;
   std::uint64_t cursor_ = 0;  // no node has an earlier tick, and none of a later tick has run
   // The slot of a higher level of which the latest advance() has moved only some nodes down. 0: none, because slot 0 is

@@ -83,8 +83,8 @@ class HWT_API Schedule {
   /// nothing runs before it has passed the last occurrence that has run. But if the clock is more than an hour before
   /// that occurrence, it was wrong then, and the schedule follows it at once.
   /// A rule that throws, or returns a time that is not after its argument, is asked again after 60 s, and so is a wall
-  /// clock that throws. For the first occurrence schedule() throws the exception. `wall_clock` is for tests; empty:
-  /// system_clock::now().
+  /// clock that throws. Occurrences that pass meanwhile run late. For the first occurrence schedule() throws the
+  /// exception. `wall_clock` is for tests; empty: system_clock::now().
   static Schedule calendar(hwt::calendar::Rule rule, CatchUp catch_up = CatchUp::Skip,
                            std::function<std::chrono::system_clock::time_point()> wall_clock = {});
 

@@ -125,8 +125,9 @@ def write(path, text):
 
 
 def main(root, folder):
-    if os.path.realpath(folder) == os.path.realpath(os.path.join(root, LIBRARY)):
-        fail(f"{folder}: has the sources, which the two files would overwrite (expected: another folder)")
+    sources = os.path.realpath(os.path.join(root, LIBRARY))
+    if os.path.commonpath([sources, os.path.realpath(folder)]) == sources:
+        fail(f"{folder}: is among the sources, which the two files could overwrite (expected: another folder)")
     files = read(root, LIBRARY, "files.txt").split()
     project = read(root, "meson.build")
     about = {key: re.search(rf"{key}: '(.*?)'", project)[1] for key in ("version", "license")}

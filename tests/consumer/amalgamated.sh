@@ -15,12 +15,14 @@ if ! CXX=$1 python3 -B "$source/packaging/amalgamate.py" "$source" "$work" 2>"$w
   exit 1
 fi
 
-# The folder of the sources is refused, even by another name.
+# A folder of the sources is refused, even by another name.
 mkdir "$work/project"
 cp -r "$source/hashed_wheel_timer" "$source/meson.build" "$work/project"
 ln -s project/hashed_wheel_timer "$work/link"
-! CXX=$1 python3 -B "$source/packaging/amalgamate.py" "$work/project" "$work/link" 2>"$work/errors"
-grep -q 'has the sources' "$work/errors"
+for folder in "$work/link" "$work/link/internal/engine"; do
+  ! CXX=$1 python3 -B "$source/packaging/amalgamate.py" "$work/project" "$folder" 2>"$work/errors"
+  grep -q 'among the sources' "$work/errors"
+done
 diff -r "$source/hashed_wheel_timer" "$work/project/hashed_wheel_timer"
 
 # The programs include the headers of the library by their names. Here each of them is the one header.

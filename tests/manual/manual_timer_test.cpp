@@ -229,6 +229,7 @@ TEST(NextWakeup, ComesNearInAFewSteps) {
   }
 }
 
+/// UBSan notices an overflow.
 TEST(ManualTimer, CallsCancelledAtTheEndOfTimeToo) {
   ManualTimer timer(1us, kStart);
   timer.on_earlier([] {});

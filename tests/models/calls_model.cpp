@@ -33,6 +33,7 @@ struct Calls final : Run {
       while (!sleeper.end_calls()) yield();
       object = std::make_unique<Object>();
       sleeper.set_outside(object.get());
+      ++object->written;  // the call sees all that came before the announcement, also after the fence
       sleeper.announce(0);
       sleeper.announce_earlier(0, -1);
     }

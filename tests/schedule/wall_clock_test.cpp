@@ -164,6 +164,7 @@ TEST_F(WallClockTest, ARuleOrClockThatThrowsAfterARunOrAfterTheClockWasSetBackIs
 }
 
 TEST_F(WallClockTest, AnOccurrenceThatPassesWhileTheRuleOrTheClockThrowsRunsLateForEachCatchUp) {
+  std::size_t rounds = 0;
   for (const CatchUp catch_up : {CatchUp::Skip, CatchUp::Once, CatchUp::Burst}) {
     for (const bool by_rule : {true, false}) {
       SCOPED_TRACE(std::to_string(static_cast<int>(catch_up)) + (by_rule ? ", rule" : ", clock"));
@@ -180,9 +181,25 @@ TEST_F(WallClockTest, AnOccurrenceThatPassesWhileTheRuleOrTheClockThrowsRunsLate
       const auto task = schedule(timer_, Schedule::calendar(rule, catch_up, clock), [&] { throws = ++runs == 1; });
       timer_.advance(5min + 1s);
       EXPECT_EQ(runs, 5);
+      EXPECT_EQ(errors_.errors().size(), ++rounds);
       task->cancel();
     }
   }
+}
+
+TEST_F(WallClockTest, NoOccurrenceIsLostIfTheRuleThrowsAfterTheClockWasSetBack) {
+  bool throws = false;
+  const auto rule = [&](WallTime after) {
+    if (std::exchange(throws, false)) throw std::runtime_error("rule");
+    return std::chrono::floor<std::chrono::minutes>(after) + 1min;
+  };
+  start(Schedule::calendar(rule, CatchUp::Burst, [this] { return exact_wall(); }));
+  timer_.advance(30s);
+  offset_ = -2h;
+  throws = true;
+  timer_.advance(5min);
+  EXPECT_EQ(runs_.size(), 4U) << "after 2, 3, 4 and 5 minutes";
+  EXPECT_EQ(errors_.errors().size(), 1U);
 }
 
 // schedule() makes the first call of the clock. Each round lets one later call throw, at the end of a piece of the wait

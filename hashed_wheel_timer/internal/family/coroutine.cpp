@@ -68,10 +68,10 @@ class Sleep::Waker final : public TimerTask {
   std::atomic<Request> request_ = Request::None;
 };
 
-Sleep::Sleep(Timer& timer, When when, std::stop_token stop) noexcept
-    : timer_(timer), when_(when), stop_(std::move(stop)) {}
+Sleep::Sleep(Timer& timer, When when, std::stop_token stop, bool until) noexcept
+    : timer_(timer), when_(when), stop_(std::move(stop)), until_(until) {}
 
-Sleep::Sleep(const Sleep& other) noexcept : Sleep(other.timer_, other.when_, other.stop_) {}
+Sleep::Sleep(const Sleep& other) noexcept : Sleep(other.timer_, other.when_, other.stop_, other.until_) {}
 
 Sleep::~Sleep() {
   on_stop_.reset();
@@ -100,7 +100,7 @@ bool Sleep::await_suspend(std::coroutine_handle<> sleeper) {
       detail::schedule_named(timer_, {&build_waker, this, detail::TaskKind::Trivial}, when_, "hwt::sleep_for");
   if (scheduled.node == nullptr) {
     if (scheduled.result() != detail::Result::Stopped) {
-      detail::raise(scheduled, when_.is_deadline() ? "sleep_until" : "sleep_for");
+      detail::raise(scheduled, until_ ? "sleep_until" : "sleep_for");
     }
     wake_ = Wake::Stopped;
     return false;
@@ -146,11 +146,11 @@ void Sleep::end(Wake why) noexcept {
 }
 
 Sleep sleep_for(Timer& timer, Delay delay, std::stop_token stop) {
-  return {timer, Delay(detail::number("sleep_for: delay", delay)), std::move(stop)};
+  return {timer, Delay(detail::number("sleep_for: delay", delay)), std::move(stop), false};
 }
 
 Sleep sleep_until(Timer& timer, detail::Point deadline, std::stop_token stop) {
-  return {timer, deadline, std::move(stop)};
+  return {timer, deadline, std::move(stop), true};
 }
 
 }  // namespace hwt

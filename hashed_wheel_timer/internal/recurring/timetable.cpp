@@ -14,7 +14,7 @@ using std::chrono::system_clock;
 using time_point = Occurrences::time_point;
 
 time_point saturating_sum(time_point a, nanoseconds b) {
-  if (b == (nanoseconds::max)()) return (time_point::max)();  // a ManualTimer may start before the clock's zero
+  if (b == (nanoseconds::max)()) return (time_point::max)();  // not a + b: `a` may be before the clock's zero
   return b > nanoseconds::zero() && a > (time_point::max)() - b ? (time_point::max)() : a + b;
 }
 
@@ -227,7 +227,9 @@ class CalendarTimetable final : public Timetable {
       // The clock was set back by more, so the last run must not hold back the next ones. Takes the earlier of the two
       // times, because jitter may have brought the run forward to before its occurrence.
       if (last_run_ && std::min(*last_run_, begun_) > second + kHeldBack) last_run_.reset();
-      choose(last_run_ ? std::max(*last_run_, caught_up(second)) : second);
+      // A rule that threw is asked again from the same time, so that no occurrence is lost.
+      const WallTime since = known_ ? second : std::min(after_, second);
+      choose(last_run_ ? std::max(*last_run_, caught_up(second)) : since);
     } catch (...) {
       add_current_exception(errors);
     }
@@ -243,8 +245,8 @@ class CalendarTimetable final : public Timetable {
       case CatchUp::Skip:
         break;
     }
-    // Not `now`: if the rule or the clock threw then, this is a later call, and an occurrence in between has not
-    // passed.
+    // Not `now`: after a rule or clock that threw, this call comes later. An occurrence since the end of the run was
+    // missed only for that reason, so it still runs.
     return std::min(ended_, now);
   }
 

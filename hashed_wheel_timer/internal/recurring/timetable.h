@@ -13,7 +13,8 @@
 
 namespace hwt::internal {
 
-/// Returns a + b, or time_point::max() if the sum is beyond it.
+/// Returns a + b. Returns time_point::max() if the sum is beyond it, or if `b` is nanoseconds::max(), which is never
+/// over.
 std::chrono::steady_clock::time_point saturating_sum(std::chrono::steady_clock::time_point a,
                                                      std::chrono::nanoseconds b);
 

@@ -126,8 +126,8 @@ class RequestClock {
  private:
   std::int64_t renew(CycleRate& cycles) noexcept;
 
-  // The reading from which the estimates count. The first one is half the counter's range away, so that now() calls
-  // renew() even if the counter is near zero.
+  // The reading from which the estimates count. A new clock has none: half the counter's range is between this and
+  // zero, so that the first now() calls renew() even just after a reset of the counter.
   ClockReading anchor_{std::uint64_t{1} << 63, 0, 0};
   std::int64_t begin_ = 0;  // the estimate at anchor_.before
   std::int64_t end_ = 0;    // the latest estimate that now() may have returned; 0 if there is no anchor
