@@ -189,11 +189,12 @@ TEST_F(WallClockTest, AnOccurrenceThatPassesWhileTheRuleOrTheClockThrowsRunsLate
 
 TEST_F(WallClockTest, NoOccurrenceIsLostIfTheRuleThrowsAfterTheClockWasSetBack) {
   bool throws = false;
-  const auto rule = [&](WallTime after) {
-    if (std::exchange(throws, false)) throw std::runtime_error("rule");
-    return std::chrono::floor<std::chrono::minutes>(after) + 1min;
-  };
-  start(Schedule::calendar(rule, CatchUp::Burst, [this] { return exact_wall(); }));
+  start(calendar(
+      [&](WallTime after) {
+        if (std::exchange(throws, false)) throw std::runtime_error("rule");
+        return after + 1min;
+      },
+      CatchUp::Burst));
   timer_.advance(30s);
   offset_ = -2h;
   throws = true;
