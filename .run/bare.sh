@@ -6,7 +6,7 @@ alone_bare() {
   [ "$(id -u)" -eq 0 ] || fail "check bare needs root, because it makes another system and enters it"
   unshare --mount true 2>/dev/null || fail "check bare needs the right to mount: unshare --mount"
   take_turn
-  need mmdebstrap=mmdebstrap git=git
+  need mmdebstrap=mmdebstrap git=git || exit
   folder=$build/bare
   system=$folder/system
   trap 'rm -rf --one-file-system "$system"' EXIT

@@ -55,7 +55,7 @@ check_examples() {
 compile_sanitized() {
   of=$1 sanitizers=$2
   shift 2
-  need_sanitizers
+  need_sanitizers || return 1
   folder=$(clang++ --print-runtime-dir)
   # Tests may define operator new. So the runtime's own is linked last (tsan), or is in a shared library (others).
   link="'-shared-libsan', '-Wl,-rpath,$folder'"

@@ -17,7 +17,7 @@ fuzz_executions() {
 fuzz() {
   of=$1 compiler_options=$2 seconds=$3 number=$4
   shift 4
-  need_sanitizers
+  need_sanitizers || return 1
   configure "$of" -Ddebug=false -Dcpp_args="-g1 -fsanitize=fuzzer-no-link $compiler_options" -Doptimization=2 \
     -Ddefault_library=static -Db_lundef=false -Dauto_features=disabled -Dtests=enabled -Dcalendar=enabled "$@" &&
     build_targets "$of" fuzzers || return 1

@@ -48,6 +48,7 @@
 #include HWT_ASIO_HEADER(wait_traits.hpp)
 // clang-format on
 
+#include "hashed_wheel_timer/deadline.h"
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/asio/async_wait.h"
 #include "hashed_wheel_timer/detail/asio/handler_memory.h"

@@ -161,10 +161,9 @@ class BasicWheelTimer {
     waits_.prefetch();
     const std::chrono::nanoseconds wanted = hwt::detail::number("WheelTimer: delay", delay);
     const time_point now = waits_.timer().now();
-    // The sums saturate. A ManualTimer may start before the clock's zero.
+    // An expiry may be in the past. The sum saturates, because a ManualTimer may start before the clock's zero.
     if (wanted < wanted.zero()) return expires_at((std::max)(now, (time_point::min)() - wanted) + wanted);
-    if (wanted == (std::chrono::nanoseconds::max)()) return expires_at((time_point::max)());
-    return expires_at((std::min)(now, (time_point::max)() - wanted) + wanted);
+    return expires_at(Deadline::in(wanted, now));
   }
 
   /// Ends each wait with operation_aborted, unless it has expired. Returns how many. If it throws std::bad_alloc, the

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/internal/recurring/timetable.h"
 
+#include "hashed_wheel_timer/deadline.h"
 #include "hashed_wheel_timer/detail/saturating.h"
 #include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
@@ -14,8 +15,7 @@ using std::chrono::system_clock;
 using time_point = Occurrences::time_point;
 
 time_point saturating_sum(time_point a, nanoseconds b) {
-  if (b == (nanoseconds::max)()) return (time_point::max)();  // not a + b: `a` may be before the clock's zero
-  return b > nanoseconds::zero() && a > (time_point::max)() - b ? (time_point::max)() : a + b;
+  return b < nanoseconds::zero() ? a + b : Deadline::in(b, a).time();
 }
 
 Occurrences::Occurrences(const detail::SchedulePlan& plan)
