@@ -35,11 +35,11 @@ struct TimerStats {
   std::int64_t task_errors = 0;  ///< exceptions from tasks, from cancelled(), the executor and on_slow_task
   /// The time from the end of the latest tick with a task in it until all its tasks had run or been handed to the
   /// executor. It includes stalls of the process, tasks of earlier ticks, and a late end of the worker's sleep. It is
-  /// set when the tick is finished, so a task that never returns does not show here. Past ticks below 1 ms are
-  /// processed together, up to 1 ms of them; then the lag counts from the end of the first of these ticks.
-  /// A call that schedules an earlier timeout than all others wakes the worker. If the worker wakes up only after the
-  /// tick of this timeout, it runs the timeout in the present tick. The lag then counts from the end of the present
-  /// tick. So the lag leaves the late wake-up out; lateness() shows it.
+  /// set when the tick is finished, or left because of `max_tasks`, so a task that never returns does not show here.
+  /// Past ticks below 1 ms are processed together, up to 1 ms of them; then the lag counts from the end of the first of
+  /// these ticks. A call that schedules an earlier timeout than all others wakes the worker. If the worker wakes up
+  /// only after the tick of this timeout, it runs the timeout in the present tick. The lag then counts from the end of
+  /// the present tick. So the lag leaves the late wake-up out; lateness() shows it.
   std::chrono::nanoseconds last_lag{0};
   /// The largest last_lag so far.
   std::chrono::nanoseconds max_lag{0};
