@@ -21,7 +21,7 @@ docs() {
 
 check_docs() { docs; }
 
-# Loads each page of the site in Debian's Chromium.
+# Loads each page of the site with the Chromium of Debian.
 check_browser() {
   docs || return 1
   need chromium=chromium fonts-dejavu-core fonts-liberation || return 1

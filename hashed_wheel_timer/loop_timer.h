@@ -50,9 +50,9 @@ class HWT_API LoopTimer final : public detail::DrivenTimer {
   /// Runs the due tasks in the order of ticks, at most `max_tasks`. Returns when to call it next, or none if no pending
   /// timeout will ever be due or the timer was stopped. That time is never later than the first due task. It has passed
   /// if something was left over. If a deadline was moved or is far away, the time may be too early, and there may be
-  /// one although nothing will be due. A call takes the timeouts that are due when it begins, and some ten thousands of
-  /// the others. So it returns even while other threads schedule and cancel without a pause. One thread at a time runs
-  /// tasks; others wait. Throws IllegalState inside a task.
+  /// one although nothing will be due. A call takes the timeouts that are due when it begins, and up to some 10,000 or
+  /// 20,000 of the others. So it returns even while other threads schedule and cancel without a pause. One thread at a
+  /// time runs tasks; others wait. Throws IllegalState inside a task.
   std::optional<std::chrono::steady_clock::time_point> run_due(
       std::size_t max_tasks = (std::numeric_limits<std::size_t>::max)());
 

@@ -1,5 +1,5 @@
-// The promises of a TimerManager of Thrift, kept by that of docs/examples/thrift_timers. The tests also run on Thrift's
-// own, seen in Debian's libthrift 0.17.0.
+// The promises of a TimerManager of Thrift, kept by that of docs/examples/thrift_timers. The tests also run on the
+// one of Thrift itself, as in libthrift 0.17.0 of Debian.
 
 #include <gtest/gtest.h>
 #include <thrift/concurrency/FunctionRunner.h>

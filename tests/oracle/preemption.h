@@ -32,7 +32,7 @@ class Preemption {
   Preemption(const Preemption&) = delete;
   Preemption& operator=(const Preemption&) = delete;
 
-  /// The calling thread may be stopped while this lives. Allocates nothing.
+  /// While this object lives, the calling thread may be stopped. Allocates nothing.
   class Here {
    public:
     explicit Here(Preemption& preemption) : preemption_(preemption) { set(pthread_self(), true); }

@@ -179,7 +179,8 @@ class HWT_ASIO::async_result<
     HWT_ASIO::cancellation_slot_binder<hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Token>, Slot>, Signature> {
   using Bound = HWT_ASIO::cancellation_slot_binder<Token, Slot>;
   using Limited = hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Bound>;
-  // Moves the token out of a binder that is given away, and copies it otherwise. Asio's get() returns an lvalue.
+  // Moves the token out of a binder that is given away, and copies it otherwise. The get() of Asio returns a reference
+  // to it.
   template <class Binder>
   using TokenOf =
       std::conditional_t<std::is_lvalue_reference_v<Binder> || std::is_const_v<std::remove_reference_t<Binder>>,

@@ -48,7 +48,7 @@ class KeyedTimer<K, V, Hash, Equal>::State final : public detail::KeyedExpiry {
   class Expired;
 };
 
-/// Holds the lock of a shard. After the unlock, makes the calls that were held back, and removes the cells that
+/// Holds the lock of a shard. Once it has unlocked, makes the calls that were held back, and removes the cells that
 /// expiries left behind.
 template <class K, class V, class Hash, class Equal>
 class KeyedTimer<K, V, Hash, Equal>::Lock {

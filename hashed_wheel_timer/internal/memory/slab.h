@@ -59,7 +59,7 @@ class SlabDirectory {
     // here finds `memory`, which stays until the core is destroyed.
     std::atomic<std::uint64_t> core_id{0};
     std::atomic<std::byte*> memory{nullptr};
-    // Bit i: the nodes of group i were constructed. release by the pool that constructs them, acquire by a reader. A
+    // Bit n: the nodes of group n were constructed. release by the pool that constructs them, acquire by a reader. A
     // reader that sees a later bit sees these nodes too, because each bit comes by a read-modify-write.
     std::atomic<std::uint32_t> constructed{0};
     // A Trace for each node; null unless the timer traces origins.

@@ -57,7 +57,8 @@ struct alignas(256) Chunk {
     }
   }
 
-  /// Prefetches the item of entry i if the entry has this tag. Past the end of this chunk, i counts on in the next one.
+  /// Prefetches the item of entry i if the entry has this tag. Beyond the end of this chunk, the number goes on in the
+  /// next one.
   [[gnu::always_inline]] void prefetch_item(std::size_t i, std::uint64_t tag) const noexcept {
     const Chunk* holder = this;
     if (i >= used) {

@@ -135,8 +135,8 @@ void HierarchicalWheel::vacate_below(SlotRow& row) noexcept {
   if (!above.slot(digit).occupied()) vacate(above, digit);
 }
 
-/// Prepares a move of the cursor to the begin of the slot at `place`. Each row below that slot becomes the current row
-/// of its level. Items that the walk has left in the slot, or in the first slot of such a row, become homeless.
+/// Prepares a move of the cursor to the beginning of the slot at `place`. Each row below that slot becomes the current
+/// row of its level. Items that the walk has left in the slot, or in the first slot of such a row, become homeless.
 void HierarchicalWheel::enter(SlotIndex place) noexcept {
   for (;; --place.level, place.digit = 0) {
     Slot& slot = current_rows_[place.level]->slot(place.digit);

@@ -101,7 +101,7 @@ class SlotRows {
 ///
 /// A level has no row before its first item, because few levels of a timer are ever used.
 ///
-/// The exceptions to all this are the homeless items. A walk could not move them to their new places for lack of
+/// Homeless items are the exceptions. A walk could not move them to their new places for lack of
 /// memory, or the visitor wants them again at the next tick. They wait in one bucket outside the levels. Each expire()
 /// walks it first, and tries again. But next_due() tells of a homeless item's own tick only, because ticks may be
 /// nanoseconds, and memory may lack for hours.
