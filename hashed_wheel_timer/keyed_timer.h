@@ -56,7 +56,8 @@ enum class KeyedResult {
 /// Fork: in the child, the destructor, stop() and drain() return at once, with nothing, and release nothing. The child
 /// must not call other members, except size(), because a lock may stay locked for ever.
 /// Not for: outliving its Timer. If an executor drops an expiry, the value stays, overdue, until it is moved, replaced
-/// or taken out. The table grows with the keys, and only drain() and stop() free its memory.
+/// or taken out. The table grows with the keys, and only drain() and stop() free its memory. A key whose
+/// value was replaced takes the memory of two values until it ends.
 /// Source: go-zero's TimingWheel.
 template <class K, class V, class Hash = std::hash<K>, class Equal = std::equal_to<K>>
 class KeyedTimer {
@@ -101,8 +102,9 @@ class KeyedTimer {
   /// Returns the time to the deadline, zero if that has passed, or nothing if there is no such key.
   std::optional<std::chrono::nanoseconds> remaining(const K& key) const;
 
-  /// Returns the number of values. Waits for no lock. It never counts too few, unless drain() or stop() runs. It may
-  /// count too many for a moment: an expiring value, and one whose set() the timer is about to refuse.
+  /// Returns the number of values. Waits for no lock. It adds up the shards one after the other, so beside calls that
+  /// set, expire or take out values it may count too few or too many. It also counts an expiring value, and one whose
+  /// set() the timer is about to refuse.
   std::size_t size() const noexcept;
 
   /// Takes out all values of one moment, in no order, and keeps working. O(n). Locks all shards at once, for as long

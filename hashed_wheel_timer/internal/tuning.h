@@ -79,8 +79,8 @@ struct Tuning {
   /// When this many entries were alive at two sifts, the producer wakes the worker, because they belong in the wheel.
   /// Younger ones do not count: most of them are cancelled soon, and a cancel is cheaper before the wheel. The number
   /// was measured: docs/decisions.md, "The youngest entries are in an array". Producer::sift() says when a producer is
-  /// settled no longer; near_first_test tests both; its case CallsTheWorkerAgain... begins with 150,000 timeouts
-  /// because of the number.
+  /// settled no longer; near_first_test tests both. Its case CallsTheWorkerAgain... begins with 150,000
+  /// timeouts because of this number.
   static constexpr std::size_t kSettled = 60000;
   /// The producer also wakes the worker when it has cancelled this many queued timeouts of other producers. A move to
   /// an earlier deadline wakes the worker after this many recheck requests of any kind.

@@ -44,7 +44,7 @@ void expect_child_returns_0(F f) {
   EXPECT_EQ(status, 0) << "the child " << text_of_status(status);
 }
 
-/// For a fork inside a task. Returns true in the child. In the parent, waits for its end. The child must call exit(0).
+/// For a fork inside a task. Returns true in the child. In the parent, waits until the child has called exit(0).
 bool is_forked_child() {
   const pid_t child = fork();
   if (child == 0) {
