@@ -232,8 +232,9 @@ HWT_C_API int64_t hwt_advance(hwt_timer* timer, int64_t now_ns) HWT_C_NOEXCEPT;
  * threads together make at most one call until hwt_next() is called again, or hwt_advance() of an HWT_LOOP timer.
  * The hwt_stop() that ends the timer makes one more call, also if the loop does not sleep. If one of these three comes
  * during a slow call, two threads may call the function at a time.
- * The function must not wait, destroy the timer or call hwt_on_earlier(). A NULL function ends the calls. Returns 0;
- * EINVAL for a NULL timer or a timer with a thread; EDEADLK inside a callback; ENOMEM; EPERM. */
+ * The function must not wait, destroy the timer or call hwt_on_earlier(). A NULL function ends the calls. A new
+ * function is called at once if there is such a reason already. Returns 0; EINVAL for a NULL timer or a timer with a
+ * thread; EDEADLK inside a callback; ENOMEM; EPERM. */
 HWT_C_API int hwt_on_earlier(hwt_timer* timer, hwt_callback callback, void* argument) HWT_C_NOEXCEPT;
 
 /** Returns the time from now until `next_ns` in milliseconds, rounded up, for poll() and epoll_wait(). Returns -1,

@@ -176,6 +176,23 @@ TEST_F(OnEarlier, CanBeReplacedAndTakenAway) {
   EXPECT_EQ(std::pair(calls, others), std::pair(0, 1));
 }
 
+/// The driver may sleep meanwhile.
+TEST_F(OnEarlier, ANewFunctionIsCalledAtOnceForWhatCameWithoutOne) {
+  for (const bool by_stop : {false, true}) {
+    ManualTimer slept{10ms, kStart};
+    slept.new_timeout([] {}, 1s);
+    ASSERT_TRUE(slept.next_wakeup());
+    slept.on_earlier({});
+    by_stop ? (void)slept.stop() : (void)slept.new_timeout([] {}, 10ms);
+    calls = 0;
+    slept.on_earlier([this] { ++calls; });
+    EXPECT_EQ(calls, 1);
+    slept.next_wakeup();
+    slept.on_earlier([this] { ++calls; });
+    EXPECT_EQ(calls, 1) << "the driver knows";
+  }
+}
+
 TEST_F(OnEarlier, CannotBeSetInsideATask) {
   timer.new_timeout([&] { EXPECT_THROW(timer.on_earlier(nullptr), IllegalState); }, 0s);
   EXPECT_EQ(timer.advance(1s), 1u);

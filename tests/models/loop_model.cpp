@@ -1,6 +1,7 @@
 // A timer that a loop drives (LoopTimer, announce_sleep, Sleeper) against another thread. That thread
 // schedules an earlier timeout, cancels a task with a cancelled(), cancels the last pending timeout, or stops the
-// timer. The loop is called, or it has found the change itself and does not sleep. A cancelled() that is due soon is
+// timer. The loop is called, also if it replaces its function meanwhile, or it has found the change itself and does not
+// sleep. A cancelled() that is due soon is
 // not forgotten. A stop() calls the loop in any case. Many earlier timeouts call it at most once for each run_due().
 
 #include <optional>
@@ -53,13 +54,17 @@ struct Loop final : Run {
       timer.new_timeout(std::make_shared<Task>(*this), hours(1000)).cancel();
       driver.run_due();
     }
+    set_function();
+    called = false;
+    calls = 0;
+    hooks = 0;
+  }
+
+  void set_function() {
     timer.on_earlier([this] {
       called = true;
       ++calls;
     });
-    called = false;
-    calls = 0;
-    hooks = 0;
   }
 
   void thread(unsigned index) override {
@@ -68,6 +73,7 @@ struct Loop final : Run {
         until = driver.run_due();
         ++turns_made;
       }
+      if (comes != Comes::Many && random(2) == 0) set_function();
     } else if (comes == Comes::Earlier) {
       other = timer.new_timeout([] {}, hours(2));
     } else if (comes == Comes::Many) {

@@ -755,6 +755,21 @@ TEST(WithoutMemory, ALoopIsToComeBackWithinAMillisecond) {
   EXPECT_EQ(timer.run_due(), std::nullopt);
 }
 
+TEST(WithoutMemory, OnEarlierSetsAFunctionThatIsCalled) {
+  for (const bool has_advanced : {false, true}) {  // the latter has taken the timeout out of the inbox
+    int calls = 0;
+    ManualTimer timer(1ms);
+    timer.new_timeout([] {}, kFar);
+    without_memory([&] {
+      if (has_advanced) timer.advance(1ms);
+      timer.on_earlier([&] { ++calls; });
+    });
+    EXPECT_EQ(calls, has_advanced ? 1 : 0);
+    timer.new_timeout([] {}, 0s);
+    EXPECT_EQ(calls, 1);
+  }
+}
+
 TEST(WithoutMemory, AThreadThatHasUsedNoTimerCancels) {
   for (const bool in_wheel : {false, true}) {
     SCOPED_TRACE(in_wheel ? "in the wheel" : "queued");

@@ -35,7 +35,8 @@ class DrivenEngine::Turn {
       // Without the mutex, because destructors of the user may still call the engine.
       lock_.unlock();
       engine_.unprocessed_.drop();
-    } else if (std::exchange(engine_.owes_call_, false)) {
+    } else if (engine_.owes_call_ && engine_.earlier_) {
+      engine_.owes_call_ = false;
       make_call();
     }
   }
@@ -47,7 +48,7 @@ class DrivenEngine::Turn {
     Sleeper& sleeper = engine_.core_->sleeper();
     sleeper.begin_call();  // so that earlier_ stays
     lock_.unlock();
-    if (engine_.earlier_) engine_.earlier_();
+    engine_.earlier_();
     sleeper.finish_call();
   }
 
@@ -159,9 +160,9 @@ std::optional<std::int64_t> DrivenEngine::next_wakeup() {
   core_->sleeper().end_calls();
   if (!core_->running()) return {};
   if (!transfer_all()) return core_->running() ? std::optional(core_->now()) : std::nullopt;
-  const std::int64_t end = next_call();
-  if (end == kForever) return {};
-  return end;
+  told_ = next_call();
+  if (told_ == kForever) return {};
+  return told_;
 }
 
 std::int64_t DrivenEngine::next_call() noexcept {
@@ -203,7 +204,7 @@ std::optional<std::int64_t> DrivenEngine::drive(std::size_t max_tasks, std::size
     worker_.note_in_tasks(took);
   }
   if (!core_->running()) return {};
-  const std::int64_t end = next_call();
+  const std::int64_t end = told_ = next_call();
   // Later than now, so that the loop sleeps, and the producer that sifts can go on.
   const Pass pass = worker_.pass();
   if (pass == Pass::HeldUp && worker_.has_near()) return std::min(end, begun + Tuning::kShortNap);
@@ -218,8 +219,10 @@ void DrivenEngine::on_earlier(std::function<void()> call) {
   between_calls([&] {
     earlier_.swap(call);
     core_->sleeper().set_outside(earlier_ ? this : nullptr);
+    if (!core_->running() || (next_call() >= told_ && !worker_.is_unfinished())) return;
+    core_->sleeper().end_calls();  // one call is enough
+    owes_call_ = true;
   });
-  next_wakeup();
 }
 
 /// Calls f() in a turn in which no thread calls earlier_. Waits for such calls without the mutex.
