@@ -41,6 +41,8 @@ struct Node;
 /// except those that tasks of the scope make.
 /// Lifetime: the scope may outlive its timer, which ends the timeouts. Then every member but add() may be called,
 /// and the destructor waits for tasks in an executor. But no call may race the timer's destructor.
+/// Ownership: a callable may own its scope, but must not be the last owner during an add() or cancel_all() of it. These
+/// may destroy callables, and use the scope afterwards.
 /// Not for: timeouts that outlive the object.
 /// Costs: add() takes a mutex twice, cancel() takes none. The first add() takes 64 bytes until the scope ends, and an
 /// id takes up to 16 bytes. The scope keeps the memory of a peak until about as many timeouts were added again. Then it
@@ -67,14 +69,12 @@ class HWT_API TimeoutScope {
   template <class F>
     requires detail::TimeoutCallable<F>
   TimeoutId add(F&& callable, When when, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
-    Adding adding(*this);
     if constexpr (!detail::HasExecutor<std::decay_t<F>>) {
       // Leaves a null callable as it is, so that the timer refuses it.
-      if (executor_ && !detail::is_null_callable(callable)) {
-        return adding.keep(timer_.add(hwt::on(*executor_, std::forward<F>(callable)), when, terms));
-      }
+      if (executor_ && !detail::is_null_callable(callable))
+        return add_here(hwt::on(*executor_, std::forward<F>(callable)), when, terms);
     }
-    return adding.keep(timer_.add(std::forward<F>(callable), when, terms));
+    return add_here(std::forward<F>(callable), when, terms);
   }
 
   /// Cancels the timeout of this id on the timer, also one that is not of this scope, and returns what Timer::cancel()
@@ -104,6 +104,14 @@ class HWT_API TimeoutScope {
     TimeoutScope& scope_;
     TimeoutId id_;
   };
+
+  /// Adds a callable. It refers to that of its caller. So a refused one, with which the scope may end, goes only after
+  /// `adding`, for which the destructor of the scope waits.
+  template <class F>
+  TimeoutId add_here(F&& callable, When when, Terms terms) {
+    Adding adding(*this);
+    return adding.keep(timer_.add(std::forward<F>(callable), when, terms));
+  }
 
   static constexpr std::size_t kAlwaysKept = 1024;  // ids: 8 KiB
 

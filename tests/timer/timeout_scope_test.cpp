@@ -349,6 +349,17 @@ TEST(TimeoutScope, RefusedTimeoutsAndThoseThatTheTimerCancelsLeaveNothing) {
   EXPECT_EQ(scope.size(), 0u);
 }
 
+TEST(TimeoutScope, EndsWithARefusedCallableThatIsItsLastOwner) {
+  ManualTimer timer;
+  timer.stop();
+  const BatchExecutor executor([](const std::function<void()>&) { FAIL(); });
+  for (const bool has_executor : {false, true}) {
+    auto scope = has_executor ? std::make_shared<TimeoutScope>(timer, executor) : std::make_shared<TimeoutScope>(timer);
+    TimeoutScope& used = *scope;
+    EXPECT_THROW(used.add([last = std::move(scope)] { must_not_run(); }, kFar), IllegalState);
+  }
+}
+
 TEST(TimeoutScope, TakesAtMostSixteenBytesForEachTimeout) {
   constexpr int kTimeouts = 10'000;
   ManualTimer timer;
