@@ -186,10 +186,12 @@ class HWT_API TimerTask {
 
  private:
   friend struct internal::Node;
+  // Their names begin with hwt_, so that a task of the user may have members named `executor` and `will_not_run`.
+
   /// Not for users: see detail::NotRun.
-  virtual void will_not_run(detail::NotRun why);
+  virtual void hwt_will_not_run(detail::NotRun why);
   /// Not for users: where on() makes the task run; null: where the timer runs its tasks.
-  virtual const BatchExecutor* executor() const noexcept;
+  virtual const BatchExecutor* hwt_executor() const noexcept;
 };
 
 }  // namespace hwt

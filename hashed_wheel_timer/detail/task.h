@@ -84,11 +84,11 @@ class CallableTask final : public TimerTask {
     }
   }
 
-  void will_not_run([[maybe_unused]] NotRun why) override {
+  void hwt_will_not_run([[maybe_unused]] NotRun why) override {
     if constexpr (ToldWhenNotRun<F>) callable_.will_not_run(why);
   }
 
-  const BatchExecutor* executor() const noexcept override {
+  const BatchExecutor* hwt_executor() const noexcept override {
     if constexpr (HasExecutor<F>) {
       return &callable_.executor();
     } else {
@@ -106,8 +106,8 @@ class BoxedTask final : public TimerTask {
  public:
   explicit BoxedTask(CallableTask<F>* adopted) noexcept : callable_(adopted) {}
   void run(Timeout& timeout) override { callable_->run(timeout); }
-  void will_not_run(NotRun why) override { callable_->will_not_run(why); }
-  const BatchExecutor* executor() const noexcept override { return callable_->executor(); }
+  void hwt_will_not_run(NotRun why) override { callable_->hwt_will_not_run(why); }
+  const BatchExecutor* hwt_executor() const noexcept override { return callable_->hwt_executor(); }
 
  private:
   std::unique_ptr<CallableTask<F>> callable_;

@@ -403,6 +403,21 @@ TEST(TaskLifetime, ATaskMayReplaceMoveOrDropItsHandle) {
   EXPECT_EQ(next.use_count(), 1) << "the handle was dropped with the task's argument";
 }
 
+TEST(TimerTasks, MayHaveMembersNamedExecutorAndWillNotRun) {
+  struct Task : RecordingTask {
+    int executor() const noexcept { return 1; }
+    int will_not_run(detail::NotRun) { return 2; }
+  };
+  const auto task = std::make_shared<Task>();
+  ManualTimer timer;
+  timer.new_timeout(task, 1ms);
+  EXPECT_EQ(timer.advance(1ms), 1U);
+  timer.new_timeout(task, kFar);
+  timer.stop();
+  EXPECT_EQ(std::pair(task->runs.load(), task->cancellations.load()), std::pair(1, 1));
+  EXPECT_EQ(std::pair(task->executor(), task->will_not_run(detail::NotRun::Stopped)), std::pair(1, 2));
+}
+
 int function_calls = 0;
 void plain_function() { ++function_calls; }
 void function_of_timeout(Timeout& timeout) { function_calls += timeout.is_expired() ? 10 : 0; }

@@ -63,7 +63,7 @@ void Core::report_error(const Timeout& timeout, const char* origin) noexcept {
 
 void Node::tell(detail::NotRun why) noexcept {
   try {
-    stored_task().will_not_run(why);
+    stored_task().hwt_will_not_run(why);
   } catch (...) {
     core().report_error(handle_of(*this));
   }

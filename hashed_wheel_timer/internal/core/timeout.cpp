@@ -85,9 +85,9 @@ std::ostream& operator<<(std::ostream& out, const Timeout& timeout) {
 
 TimerTask::~TimerTask() = default;
 void TimerTask::cancelled(Timeout&) {}
-void TimerTask::will_not_run(detail::NotRun) {}
+void TimerTask::hwt_will_not_run(detail::NotRun) {}
 
-const BatchExecutor* TimerTask::executor() const noexcept { return nullptr; }
+const BatchExecutor* TimerTask::hwt_executor() const noexcept { return nullptr; }
 
 detail::SharedTask::~SharedTask() = default;
 void detail::SharedTask::run(Timeout& timeout) { task_->run(timeout); }

@@ -74,7 +74,7 @@ class AsyncWait::Task final : public TimerTask {
   Node& node() noexcept { return Node::around(*this); }
 
   void run(Timeout&) override { end(Result::Ok); }
-  void will_not_run(NotRun why) override {
+  void hwt_will_not_run(NotRun why) override {
     // start() completes a wait that was refused, because it knows the reason.
     if (why == NotRun::Refused) return;
     const TaskScope inside(node());

@@ -35,7 +35,7 @@ class Sleep::Waker final : public TimerTask {
 
   void run(Timeout&) override { wake(Wake::Expired); }
 
-  void will_not_run(detail::NotRun why) override {
+  void hwt_will_not_run(detail::NotRun why) override {
     if (why != detail::NotRun::Refused) return wake(Wake::Stopped);
     // new_timeout() refuses the timeout, on the awaiting thread. The node is freed next, so no stop callback may use
     // it.

@@ -97,7 +97,7 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   TimerTask& stored_task() noexcept { return *std::launder(reinterpret_cast<TimerTask*>(storage)); }
 
   /// Where on() makes the task run, or null. Called by the owner of the task.
-  const BatchExecutor* executor() noexcept { return stored_task().executor(); }
+  const BatchExecutor* executor() noexcept { return stored_task().hwt_executor(); }
 
   /// Notifies the task that it will not run. Called by the owner of the task, which has a reference.
   void tell(detail::NotRun why) noexcept;
