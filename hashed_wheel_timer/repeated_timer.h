@@ -102,8 +102,9 @@ class HWT_API RepeatedTimer {
   /// Returns the timeout of the constructor or of the latest reset().
   std::chrono::nanoseconds timeout() const noexcept;
 
-  /// Returns whether it will trigger unless a call prevents it. False if stopped or destroyed, and after the Timer was
-  /// stopped. True while a hook runs or a thread is arming, although the Timer may still refuse the timeout.
+  /// Returns whether it will trigger unless a call prevents it. False after stop() and destroy(). Otherwise true while
+  /// a hook runs, a thread is arming, or a trigger waits in an executor, although the Timer may refuse the next
+  /// timeout. If the executor drops the trigger, it stays true. In all other cases a stopped Timer makes it false.
   bool running() const noexcept;
 
   /// Returns a line such as "RepeatedTimer(election, timeout: 150000000 ns, running)". The states are running, stopped

@@ -149,7 +149,8 @@ class HWT_API ScheduledTask {
   bool cancel();
 
   /// Returns whether the schedule has ended: its last run is over, it was cancelled, or the timer was stopped or
-  /// refused the next wait.
+  /// refused the next wait. After cancel() a run may still be under way on another thread. After Timer::stop() it is
+  /// false until a run is over that is under way or waits in an executor. It stays false if the executor drops that.
   bool done() const noexcept;
 
   /// Returns the number of runs that have started.

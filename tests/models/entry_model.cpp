@@ -1,7 +1,8 @@
 // Model of one KeyedEntry of a KeyedTimer and of its KeyedLeftovers. Thread 0 has the lock of the shard: it arms the
 // entry again, replaces its value and takes it. Threads 1 and 2 are the expiries of the first and of the second
-// timeout; they have no lock. Checks: each value is taken once. The thread that takes it sees all earlier changes.
-// After an end(), holder() returns null. Each record is deleted once, after its last use.
+// timeout; they have no lock. Thread 1 tidies when thread 0 has unlocked. Checks: each value is taken once. The thread
+// that takes it sees all earlier changes. After an end(), holder() returns null. Each record is deleted once, after its
+// last use.
 
 #include "hashed_wheel_timer/detail/keyed/entry.h"
 #include "tests/models/checker.h"
@@ -17,6 +18,8 @@ struct Entries final : Run {
   Entry* const record = new Entry(1, 0, 0);
   Leftovers leftovers;
   std::atomic<bool> armed_again{false};  // hands the second timeout to thread 2, as the timer's queue does
+  std::atomic<bool> unlocked{false};
+  Ghost<bool> expired = false;
   Ghost<int> made = 1;
   Ghost<int> taken = 0;
 
@@ -27,10 +30,17 @@ struct Entries final : Run {
       with_the_lock();
     } else if (index == 1) {
       expire(0);
+      while (!unlocked.load(std::memory_order_acquire) || !expired) yield();
+      tidy();
     } else {
       while (!armed_again.load(std::memory_order_acquire)) yield();
       expire(1);
+      expired = true;
     }
+  }
+
+  void tidy() {
+    while (Entry* const left = leftovers.take_one()) Leftovers::free(*left);
   }
 
   void with_the_lock() {
@@ -44,7 +54,9 @@ struct Entries final : Run {
       MODEL_ASSERT(record->holder() == nullptr);
     }
     if (record->end()) count(record->take());
-    while (Entry* const left = leftovers.take_one()) Leftovers::free(*left);
+    tidy();
+    unlocked.store(true, std::memory_order_release);
+    MODEL_ASSERT(record->hash == 0);  // an owner may read the record without the lock
     Entry::Drop()(record);
   }
 
@@ -71,7 +83,7 @@ struct Entries final : Run {
   }
 
   void after() override {
-    while (Entry* const left = leftovers.take_one()) Leftovers::free(*left);
+    tidy();
     MODEL_ASSERT(taken == made);
   }
 };

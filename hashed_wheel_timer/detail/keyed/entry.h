@@ -30,7 +30,8 @@ class KeyedRecord {
 
   const std::uint32_t hash;
 
-  // The claim. acq_rel: the winner sees all earlier changes to the record.
+  // The claim. An expiry counts itself in RunningExpiries, and then claims with release. The destructor of the
+  // KeyedTimer, which finds a value claimed, acquires that. So it sees the count, and waits for the expiry.
 
   /// Claims the value for the timeout of this arming. Returns true once: the caller owns the value. Returns false if
   /// the value was claimed or armed again before. Numbers repeat after 2^31 armings of one key, which matters only to
@@ -69,8 +70,7 @@ class KeyedRecord {
 
   /// Adds references. A sole owner needs no read-modify-write, because no other thread can change the count meanwhile.
   void add_references(std::uint32_t count) noexcept {
-    const std::uint32_t seen = references_.load(std::memory_order_relaxed);
-    if (seen == 1) {
+    if (references_.load(std::memory_order_acquire) == 1) {
       references_.store(1 + count, std::memory_order_relaxed);
     } else {
       references_.fetch_add(count, std::memory_order_relaxed);
@@ -86,6 +86,10 @@ class KeyedRecord {
   static constexpr std::uint32_t kEnded = 1;
 
   std::atomic<std::uint32_t> claim_{0};  // the number of the latest arming, doubled, and kEnded
+  // Any owner. Each drop releases what its thread did with the record, and the last owner acquires that before it frees
+  // the record. A relaxed read-modify-write between the two continues the release sequence of the drops; a store ends
+  // it. So a sole owner acquires before it stores. All later owners have their references from that thread, through the
+  // timer, the lock or the leftovers, and so they see the earlier drops too.
   std::atomic<std::uint32_t> references_{1};
 
  protected:

@@ -230,7 +230,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
       armed_ = internal::named_timeout(timer_, internal::ArmedTask<State>(shared_from_this(), conductor_), Delay(delay),
                                        "hwt::RepeatedTimer", label_.c_str());
     } catch (...) {
-      work.errors.add(Errors::Arm);  // is_running() is false from now on
+      work.errors.add(Errors::Arm);  // is_running() is false once this thread has left
       return;
     }
     conductor_.set_armed();
