@@ -182,14 +182,13 @@ TEST_F(OnEarlier, ANewFunctionIsCalledAtOnceForWhatCameWithoutOne) {
     ManualTimer slept{10ms, kStart};
     slept.new_timeout([] {}, 1s);
     ASSERT_TRUE(slept.next_wakeup());
-    slept.on_earlier({});
     by_stop ? (void)slept.stop() : (void)slept.new_timeout([] {}, 10ms);
     calls = 0;
-    slept.on_earlier([this] { ++calls; });
-    EXPECT_EQ(calls, 1);
-    slept.next_wakeup();
-    slept.on_earlier([this] { ++calls; });
-    EXPECT_EQ(calls, 1) << "the driver knows";
+    for (int times = 0; times < 2; ++times) {
+      slept.on_earlier([this] { ++calls; });
+      slept.next_wakeup();
+      EXPECT_EQ(calls, 1) << "the second time the driver knows";
+    }
   }
 }
 

@@ -116,15 +116,11 @@ TYPED_TEST(Scope, CancelsNothingOfOthers) {
 TYPED_TEST(Scope, MayBeUsedInsideItsOwnTasks) {
   TimeoutScope scope(*this->timer);
   std::atomic<int> ran = 0;
-  struct Again {
-    TimeoutScope& scope;
-    std::atomic<int>& ran;
-    void operator()() const {
-      scope.cancel_all();
-      if (++ran < 5) scope.add(Again{scope, ran}, 1ms);
-    }
+  const std::function<void()> again = [&] {
+    scope.cancel_all();
+    if (++ran < 5) scope.add(again, 1ms);
   };
-  scope.add(Again{scope, ran}, this->timer->now());
+  scope.add(again, this->timer->now());
   EXPECT_TRUE(passes_until(*this->timer, [&] { return ran == 5 && scope.size() == 0; })) << "it forgets them";
 }
 
@@ -251,10 +247,9 @@ TEST(TimeoutScope, IsUnchangedByAddsWithoutMemoryDuringAnAdd) {
   std::size_t added = 0;
   const std::function<void()> adds = [&] {
     const Shortage shortage(0, Shortage::kAll);
-    try {
+    throws<std::bad_alloc>([&] {
       for (int i = 0; i < 100; ++i, ++added) scope.add([] { must_not_run(); }, kFar);
-    } catch (const std::bad_alloc&) {
-    }
+    });
   };
   const WhenCopied callable(adds);
   for (int i = 0; i < 200; ++i, ++added) scope.add(callable, kFar);
@@ -272,10 +267,7 @@ TEST(TimeoutScope, HasAPlaceForTheIdOfAnAddThatFreesTheMemoryOfAPeakOrKeepsItWit
   const std::function<void()> begin_shortage = [&] { shortage.emplace(0, Shortage::kAll); };
   const WhenCopied callable(begin_shortage);
   for (int i = 0; i < 10'000; ++i) {
-    try {
-      scope.cancel(scope.add(callable, kFar));
-    } catch (const std::bad_alloc&) {  // of the timer
-    }
+    throws<std::bad_alloc>([&] { scope.cancel(scope.add(callable, kFar)); });  // of the timer
     shortage.reset();
   }
   EXPECT_EQ(scope.size(), 0u);
@@ -291,13 +283,7 @@ TEST(TimeoutScope, CanBeDestroyedInAForkedChildInTheMiddleOfAnyCallOfTheParent) 
   auto scope = std::make_unique<TimeoutScope>(timer);
   std::atomic<bool> over = false;
   auto threads = start_threads(3, [&](int thread) {
-    while (!over) {
-      if (thread == 0) {
-        scope->cancel_all();
-      } else {
-        scope->add([] {}, thread * 100us);
-      }
-    }
+    while (!over) thread == 0 ? (void)scope->cancel_all() : (void)scope->add([] {}, thread * 100us);
   });
   for (int i = 0; i < kForks; ++i) EXPECT_EQ(status_of_child([&] { return scope.reset(), 0; }), 0);
   over = true;
