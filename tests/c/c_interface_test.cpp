@@ -321,20 +321,15 @@ TEST(CInterface, StatsHaveEachCounterUnderItsName) {
   hwt_stats stats;
   std::memset(&stats, 0xFF, sizeof stats);
   hwt_get_stats(timer, &stats);
-  EXPECT_EQ(stats.scheduled, 13);
-  EXPECT_EQ(stats.expired, 3);
-  EXPECT_EQ(stats.cancelled, 1);
-  EXPECT_EQ(stats.rejected, 6);
-  EXPECT_EQ(stats.pending, 9);
+  using Figures = std::vector<std::int64_t>;
+  EXPECT_EQ(
+      Figures({stats.scheduled, stats.expired, stats.cancelled, stats.rejected, stats.unprocessed, stats.pending}),
+      Figures({13, 3, 1, 6, 0, 9}));
+  EXPECT_EQ(Figures({stats.ticks, stats.wakeups, stats.backlog, stats.slow_tasks}), Figures({2, 4, 4, 3}))
+      << "five are in the wheel";
+  EXPECT_EQ(Figures({stats.last_lag_ns, stats.max_lag_ns, stats.running_for_ns}), Figures({2 * kMs, 4 * kMs, 0}))
+      << "the last one is from the end of the third tick";
   EXPECT_EQ(hwt_pending(timer), 9);
-  EXPECT_EQ(stats.ticks, 2);
-  EXPECT_EQ(stats.wakeups, 4);
-  EXPECT_EQ(stats.backlog, 4) << "five are in the wheel";
-  EXPECT_EQ(stats.slow_tasks, 3);
-  EXPECT_EQ(stats.last_lag_ns, 2 * kMs) << "from the end of the third tick";
-  EXPECT_EQ(stats.max_lag_ns, 4 * kMs);
-  EXPECT_EQ(stats.running_for_ns, 0);
-  EXPECT_EQ(stats.unprocessed, 0);
   hwt_stop(timer, nullptr, nullptr);
   hwt_get_stats(timer, &stats);
   EXPECT_EQ(stats.unprocessed, 9);
@@ -489,10 +484,7 @@ TEST(CMisuse, NullOptionsAreTheDefaults) {
 
 TEST(CMisuse, AnOptionOutOfRangeIsNamedWithItsValue) {
   using Options = hwt_options;
-  struct Row {
-    void (*change)(Options&);
-    const char* text;
-  };
+  using Row = std::pair<void (*)(Options&), const char*>;
   for (const auto& [change, text] :
        {Row{[](Options& options) { options.size = 0; }, "hwt_create: size: 0 (expected: "},
         Row{[](Options& options) { options.size = 7; }, "hwt_create: size: 7 (expected: "},
