@@ -14,8 +14,9 @@
  * Unless a function says otherwise, any thread may call it, also inside a callback. A signal handler must not call any
  * of them. A callback that throws a C++ exception ends the program with a line on stderr. So does one that calls
  * pthread_exit(), or whose thread is cancelled by pthread_cancel().
- * A call with a wrong argument changes nothing, and hwt_last_error() names the argument. In the child of a fork(),
- * calls on a timer that the parent has used fail with EPERM. Only hwt_stop() and hwt_destroy() work there. */
+ * A call with a wrong argument changes nothing, and hwt_last_error() names the argument. A call that fails sets errno.
+ * Any other call leaves errno as it is, also hwt_cancel() and hwt_cancel_and_wait() of a stale id. In the child of a
+ * fork(), calls on a timer that the parent has used fail with EPERM. Only hwt_stop() and hwt_destroy() work there. */
 
 /* NOLINTBEGIN(modernize-deprecated-headers): for C */
 #include <stddef.h>

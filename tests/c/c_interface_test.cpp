@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -63,12 +64,21 @@ void count(void* argument) { ++*static_cast<std::atomic<int>*>(argument); }
 void must_not_run(void*) { ADD_FAILURE() << "it must not run"; }
 hwt_id add_far(hwt_timer* timer) { return hwt_add(timer, kHour, must_not_run, nullptr); }
 
+/// Calls the function and returns its result. `errno` must stay as it was.
+template <class Function>
+auto without_errno(Function&& function) {
+  errno = EDOM;
+  const auto result = function();
+  EXPECT_EQ(errno, EDOM);
+  return result;
+}
+
 /// Passes the time of a timer without a thread; waits for a timer with one.
 template <class Condition>
 bool run_until(hwt_timer* timer, int kind, Condition&& condition) {
   return eventually([&] {
-    if (kind == HWT_LOOP) hwt_advance(timer, 0);
-    if (kind == HWT_MANUAL) hwt_advance(timer, hwt_now(timer) + kMs);
+    const bool driven = kind == HWT_LOOP || kind == HWT_MANUAL;
+    if (driven) without_errno([&] { return hwt_advance(timer, kind == HWT_LOOP ? 0 : hwt_now(timer) + kMs); });
     return condition();
   });
 }
@@ -272,7 +282,7 @@ TEST(CInterface, RunTurnsTheWheelOnTheCallingThread) {
       *static_cast<std::atomic<std::thread::id>*>(here) = std::this_thread::get_id();
     };
     std::atomic<int> returned = -1;
-    std::jthread own([&] { returned = hwt_run(timer); });
+    std::jthread own([&] { returned = without_errno([&] { return hwt_run(timer); }); });
     EXPECT_TRUE(eventually([&] {  // the first timeout may have started a worker that run() takes over from
       EXPECT_NE(hwt_add(timer, 0, note, &worker), 0U);
       return worker.load() == own.get_id();
@@ -356,6 +366,34 @@ TEST(CInterface, AnExecutorRunsTheCallbacks) {
     EXPECT_EQ(executor.jobs, 3);
     EXPECT_EQ(hwt_stop(timer, nullptr, nullptr), 0);
   }
+}
+
+TEST(CInterface, ACallThatSucceedsLeavesErrnoAlone) {
+  const auto spoil = [](void*) { errno = ERANGE; };
+  for (const int kind : kDriven) {
+    const Owner timer = make(kind);
+    ASSERT_EQ(hwt_on_earlier(timer, spoil, nullptr), 0);
+    hwt_next(timer);
+    const hwt_id id = without_errno([&] { return hwt_add(timer, kHour, spoil, nullptr); });
+    hwt_next(timer);
+    EXPECT_EQ(without_errno([&] { return hwt_reschedule(timer, id, 0); }), 0);
+    EXPECT_TRUE(run_until(timer, kind, [&] { return without_errno([&] { return hwt_cancel(timer, id); }) == -1; }));
+    EXPECT_EQ(without_errno([&] { return hwt_stop(timer, nullptr, nullptr); }), 0);
+  }
+#if !defined(_WIN32)
+  struct sigaction action{};
+  action.sa_handler = [](int) {};
+  sigaction(SIGUSR1, &action, nullptr);
+  const auto interrupt = [](void* thread) {
+    for (int i = 0; i < 20; ++i, std::this_thread::sleep_for(1ms))
+      pthread_kill(*static_cast<pthread_t*>(thread), SIGUSR1);
+  };
+  pthread_t here = pthread_self();
+  const Owner timer = make(HWT_HASHED_WHEEL);
+  const hwt_id id = hwt_add(timer, 0, interrupt, &here);
+  EXPECT_TRUE(eventually([&] { return hwt_pending(timer) == 0; }));
+  EXPECT_EQ(without_errno([&] { return hwt_cancel_and_wait(timer, id); }), -1) << "a signal interrupts the wait";
+#endif
 }
 
 // --- Timers that a loop drives ---------------------------------------------------------------------------------------
@@ -751,12 +789,7 @@ TEST(CMemory, HandingACallbackToTheExecutorRunsItOnTheWorker) {
 TEST(CDeathTest, AFunctionThatThrowsEndsTheProgramWithALine) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto dies = [](const char* line, const std::function<void()>& use) {
-    EXPECT_DEATH(
-        {
-          hwt::test::count_until_abort();
-          use();
-        },
-        std::string("a callback of the C interface ") + line);
+    EXPECT_DEATH((hwt::test::count_until_abort(), use()), std::string("a callback of the C interface ") + line);
   };
   constexpr char kMistake[] = "threw: a mistake\n";
   const auto run = [](int kind, hwt_callback callback) {
