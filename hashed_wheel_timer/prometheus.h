@@ -8,9 +8,11 @@
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -35,6 +37,7 @@ namespace hwt::prometheus {
 /// that hwt_timeouts_scheduled_total may include a refused timeout for a moment, and then fall again; see TimerStats.
 /// `T` is a Timer of any kind, or another class with its stats() and lateness(). If the timer traces origins, each
 /// collection walks over its pending timeouts, and exports the ten origins with the most of them in the label "origin".
+/// Origins with equal labels, such as a line and a name like "rpc.cpp:7", are added up.
 /// Threads: any thread may collect, several at once.
 /// Not for: several timers at one endpoint, whose names would repeat; see CollectorGroup.
 /// Source: prometheus.io, "Metric and label naming" and "Histograms and summaries".
@@ -114,15 +117,23 @@ class TimerCollector : public ::prometheus::Collectable {
 
   /// Adds nothing if there is no origin.
   void add_origins(std::vector<::prometheus::MetricFamily>& families) const {
-    std::vector<PendingOrigin> origins = timer_.pending_by_origin();
+    // By label, because Prometheus refuses a scrape with two equal ones. A line and a name can have the same label.
+    std::map<std::string, PendingOrigin> by_label;
+    for (const PendingOrigin& origin : timer_.pending_by_origin()) {
+      PendingOrigin& sum = by_label[origin.origin.describe()];
+      sum.count += origin.count;
+      sum.oldest = (std::min)(sum.oldest, origin.oldest);
+    }
+    std::vector<std::pair<std::string, PendingOrigin>> origins(by_label.begin(), by_label.end());
+    std::ranges::stable_sort(origins, std::greater(), [](const auto& each) { return each.second.count; });
     if (origins.size() > kOrigins) origins.resize(kOrigins);
     const auto now = timer_.now();
     const auto gauges = [&](const char* name, const char* help, auto value_of) {
       ::prometheus::MetricFamily family{name, help, ::prometheus::MetricType::Gauge, {}};
-      for (const PendingOrigin& origin : origins) {
+      for (const auto& [label, origin] : origins) {
         ::prometheus::ClientMetric metric;
         metric.label = labels_;
-        metric.label.push_back({"origin", origin.origin.describe()});
+        metric.label.push_back({"origin", label});
         metric.gauge.value = value_of(origin);
         family.metric.push_back(std::move(metric));
       }

@@ -93,14 +93,16 @@ TEST(TimerCollector, HasEachFigureUnderItsNameAndItsType) {
   }
 }
 
-TEST(TimerCollector, HasTheTenOriginsWithTheMostPendingTimeouts) {
+TEST(TimerCollector, AddsUpOriginsByLabelAndHasTheTenWithTheMostPendingTimeouts) {
   ManualTimer timer{{.tick_duration = 1ms, .trace_origins = true}, std::chrono::steady_clock::time_point(5s)};
   const TimerCollector<> collector(timer, {{"timer", "requests"}});
   const std::size_t without_origins = collector.Collect().size();
   for (std::uint32_t line = 1; line <= 12; ++line) {
-    for (std::uint32_t i = 0; i != line; ++i) timer.new_timeout([] {}, 1h, Origin("rpc.cpp", line));
+    for (std::uint32_t i = line == 12 ? 6 : 0; i != line; ++i) timer.new_timeout([] {}, 1h, Origin("rpc.cpp", line));
   }
-  timer.advance(90s);
+  timer.advance(30s);
+  for (int i = 0; i != 6; ++i) timer.new_timeout([] {}, 1h, Origin("rpc.cpp:12"));
+  timer.advance(60s);
   const auto families = collector.Collect();
   EXPECT_EQ(families.size(), without_origins + 2);
   const auto pending = family_of(families, "hwt_origin_pending");
