@@ -45,8 +45,7 @@ def together(functions):
 
 class Timers(unittest.TestCase):
     def test_a_callable_runs_once_and_not_early(self):
-        ran = []
-        done = threading.Event()
+        ran, done = [], threading.Event()
         with hwt.Timer(tick=0.001) as timer:
             begun = time.monotonic()
             timer.add(0.02, lambda: (ran.append(time.monotonic()), done.set()))
@@ -65,10 +64,9 @@ class Timers(unittest.TestCase):
         self.assertEqual(ran, [])
 
     def test_a_delay_beyond_the_clock_is_never_due(self):
-        ran = []
+        ran, done = [], threading.Event()
         with hwt.Timer(tick=0.001) as timer:
             timer.add(1e10, lambda: ran.append(1))
-            done = threading.Event()
             timer.add(-1e10, done.set)
             self.assertTrue(done.wait(60))
             for wrong in (float("nan"), float("inf")):
@@ -107,12 +105,10 @@ class Timers(unittest.TestCase):
             self.assertRaisesRegex(RuntimeError, "has been closed", timer.pending)
 
     def test_close_inside_a_callable_is_refused(self):
-        refused, done = [], threading.Event()
+        done = threading.Event()
         with hwt.Timer(tick=0.001) as timer:
-            timer.add(0, lambda: refused.append(self.assertRaises(RuntimeError, timer.close)))
-            timer.add(0.002, done.set)
-            self.assertTrue(done.wait(60))
-        self.assertEqual(refused, [None])
+            timer.add(0, lambda: (self.assertRaises(RuntimeError, timer.close), done.set()))
+            self.assertTrue(done.wait(10))
 
     def test_timers_end_with_the_program_and_none_begins_afterwards(self):
         program = [sys.executable, "-B", "-c", ENDING]
@@ -133,9 +129,8 @@ class Timers(unittest.TestCase):
                 timer.add(3600, self.fail)
 
     def test_many_threads(self):
-        ran = []
+        ran, cancelled = [], []
         with hwt.Timer(tick=0.001) as timer:
-            cancelled = []
 
             def work():
                 for i in range(500):
