@@ -112,7 +112,7 @@ typedef struct hwt_options {
 typedef struct hwt_stats {
   int64_t scheduled;      /**< timeouts that hwt_add() and its kin accepted */
   int64_t expired;        /**< timeouts whose callback has started, or was handed to the executor */
-  int64_t cancelled;      /**< timeouts that hwt_cancel() or hwt_cancel_and_wait() cancelled */
+  int64_t cancelled;      /**< timeouts that were cancelled; not those that the executor had by then */
   int64_t rejected;       /**< calls refused because of max_pending; not in `scheduled` */
   int64_t unprocessed;    /**< timeouts that were pending when the timer was stopped */
   int64_t pending;        /**< timeouts that have not ended */
@@ -122,8 +122,10 @@ typedef struct hwt_stats {
   int64_t slow_tasks;     /**< callbacks that ran longer than slow_task_ns */
   int64_t last_lag_ns;    /**< from the end of the latest tick with a callback until all its callbacks had run */
   int64_t max_lag_ns;     /**< the largest last_lag_ns */
-  int64_t running_for_ns; /**< how long the worker has been running the callbacks of this tick; 0 if none runs */
-  int64_t busy_ns;        /**< how long the worker was awake; HWT_LOOP: the time of calls that ran a callback */
+  int64_t running_for_ns; /**< how long the worker has been running the callbacks of this tick, or with slow_task_ns
+                               the present one; 0 if none runs */
+  int64_t busy_ns;        /**< how long the worker was awake; HWT_LOOP: the time of calls that ran a callback;
+                               HWT_MANUAL: 0, also in_tasks_ns */
   int64_t in_tasks_ns;    /**< the part of busy_ns in callbacks, or handing them to the executor */
 } hwt_stats;
 

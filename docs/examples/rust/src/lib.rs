@@ -79,7 +79,7 @@ pub enum Cancel {
     Cancelled,
     /// The callable runs now.
     Running,
-    /// The callable has run, or the timeout was cancelled before.
+    /// The callable has run, the timeout was cancelled before, or it is of another timer.
     Gone,
 }
 
@@ -163,7 +163,8 @@ impl Timer {
         }
     }
 
-    /// Moves a timeout to `delay` from now. Returns false if it has run or was cancelled.
+    /// Moves a timeout to `delay` from now. Returns false if its callable has started or it was cancelled. Without memory
+    /// for an earlier time, it also returns false, and the timeout stays as it is.
     pub fn reschedule(&self, timeout: Timeout, delay: Duration) -> bool {
         // SAFETY: any number may be an id.
         unsafe { ffi::hwt_reschedule(self.0, timeout.id, nanoseconds(delay)) == 0 }
