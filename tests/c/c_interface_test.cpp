@@ -713,8 +713,7 @@ TEST(CMemory, DestroyingATimerFreesAllOfIt) {
 
 TEST(CMemory, AddingEachTimeoutAlsoWithoutMemory) {
   const Owner timer = make(HWT_MANUAL);
-  int added = 0;
-  int refused = 0;
+  int added = 0, refused = 0;
   for (; added < 3000; ++added) {
     ASSERT_NE(add_far(timer), 0u);
     hwt_next(timer);  // it goes to the wheel, and only its node stays in use

@@ -166,6 +166,15 @@ TEST(TimerCollector, RefusesALabelThatCannotBeOne) {
       << "a message is one line";
 }
 
+TEST(TimerCollector, BytesOfALabelThatAreNotUtf8BecomeQuestionMarks) {
+  const std::string good = "\xC3\xA9\xE6\x97\xA5\xF0\x9F\x98\x80\xF4\x8F\xBF\xBF";
+  const std::string bad =
+      "\xFF \xC1\x80 \xE0\x9F\xBF \xED\xA0\x80 \xF0\x8F\x80\x80 \xF4\x90\x80\x80 \xF5\x80 \xE6\x97 \xC3";
+  const Given given;
+  const auto families = TimerCollector<Given>(given, {{"timer", good + bad}}).Collect();
+  EXPECT_EQ(families[0].metric[0].label[0].value, good + "? ?? ??? ??? ???? ???? ?? ?? ?");
+}
+
 TEST(CollectorGroup, MakesOneFamilyOfEachNameWithTheLabelsOnEveryMetricAndReadsAtEachCollection) {
   Given first, second;
   CollectorGroup group;
