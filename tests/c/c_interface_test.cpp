@@ -198,8 +198,7 @@ TEST(CInterface, CancelAndWaitLetsTheArgumentBeFreed) {
 }
 
 TEST(CInterface, ATimeoutByTheWallClockIsNotEarly) {
-  for (const int kind : kAll) {
-    if (kind == HWT_MANUAL) continue;  // its clock has no relation to the wall clock
+  for (const int kind : {HWT_HASHED_WHEEL, HWT_HIERARCHICAL_WHEEL, HWT_LOOP}) {  // a manual clock is no wall clock
     const Owner timer = make(kind);
     std::atomic<int> ran = 0;
     const auto wall = [] {
@@ -242,7 +241,6 @@ TEST(CInterface, StopHandsBackEachPendingCallbackWithItsArgument) {
       ++*static_cast<int*>(argument);
     };
     EXPECT_EQ(hwt_stop(timer, each, &calls), 0);
-    EXPECT_EQ(calls, 100);
     EXPECT_EQ(arguments, std::vector<int>(100, 1));
     EXPECT_EQ(hwt_stop(timer, each, &calls), 0) << "a second time: nothing is left";
     EXPECT_EQ(calls, 100);
