@@ -14,8 +14,9 @@
  * Unless a function says otherwise, any thread may call it, also inside a callback. A signal handler must not call any
  * of them. A callback that throws a C++ exception ends the program with a line on stderr. So does one that calls
  * pthread_exit(), or whose thread is cancelled by pthread_cancel().
- * A call with a wrong argument changes nothing, and hwt_last_error() names the argument. In the child of a fork(),
- * calls on a timer that the parent has used fail with EPERM. Only hwt_stop() and hwt_destroy() work there. */
+ * A call with a wrong argument changes nothing, and hwt_last_error() names the argument. A call that fails sets errno.
+ * Any other call leaves errno as it is, also hwt_cancel() and hwt_cancel_and_wait() of a stale id. In the child of a
+ * fork(), calls on a timer that the parent has used fail with EPERM. Only hwt_stop() and hwt_destroy() work there. */
 
 /* NOLINTBEGIN(modernize-deprecated-headers): for C */
 #include <stddef.h>
@@ -111,7 +112,7 @@ typedef struct hwt_options {
 typedef struct hwt_stats {
   int64_t scheduled;      /**< timeouts that hwt_add() and its kin accepted */
   int64_t expired;        /**< timeouts whose callback has started, or was handed to the executor */
-  int64_t cancelled;      /**< timeouts that hwt_cancel() or hwt_cancel_and_wait() cancelled */
+  int64_t cancelled;      /**< timeouts that were cancelled; not those that the executor had by then */
   int64_t rejected;       /**< calls refused because of max_pending; not in `scheduled` */
   int64_t unprocessed;    /**< timeouts that were pending when the timer was stopped */
   int64_t pending;        /**< timeouts that have not ended */
@@ -121,8 +122,10 @@ typedef struct hwt_stats {
   int64_t slow_tasks;     /**< callbacks that ran longer than slow_task_ns */
   int64_t last_lag_ns;    /**< from the end of the latest tick with a callback until all its callbacks had run */
   int64_t max_lag_ns;     /**< the largest last_lag_ns */
-  int64_t running_for_ns; /**< how long the worker has been running the callbacks of this tick; 0 if none runs */
-  int64_t busy_ns;        /**< how long the worker was awake; HWT_LOOP: the time of calls that ran a callback */
+  int64_t running_for_ns; /**< how long the worker has been running the callbacks of this tick, or with slow_task_ns
+                               the present one; 0 if none runs */
+  int64_t busy_ns;        /**< how long the worker was awake; HWT_LOOP: the time of calls that ran a callback;
+                               HWT_MANUAL: 0, also in_tasks_ns */
   int64_t in_tasks_ns;    /**< the part of busy_ns in callbacks, or handing them to the executor */
 } hwt_stats;
 

@@ -8,9 +8,11 @@
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -35,6 +37,8 @@ namespace hwt::prometheus {
 /// that hwt_timeouts_scheduled_total may include a refused timeout for a moment, and then fall again; see TimerStats.
 /// `T` is a Timer of any kind, or another class with its stats() and lateness(). If the timer traces origins, each
 /// collection walks over its pending timeouts, and exports the ten origins with the most of them in the label "origin".
+/// Origins with equal labels, such as a line and a name like "rpc.cpp:7", are added up. Prometheus refuses labels that
+/// are not UTF-8, so their wrong bytes become question marks.
 /// Threads: any thread may collect, several at once.
 /// Not for: several timers at one endpoint, whose names would repeat; see CollectorGroup.
 /// Source: prometheus.io, "Metric and label naming" and "Histograms and summaries".
@@ -49,7 +53,7 @@ class TimerCollector : public ::prometheus::Collectable {
         hwt::detail::refuse_text("label", name.c_str(),
                                  "letters, digits and _, not a digit or __ first, not \"le\" or \"origin\"");
       }
-      labels_.push_back({name, std::move(value)});
+      labels_.push_back({name, utf8(std::move(value))});
     }
   }
 
@@ -102,6 +106,23 @@ class TimerCollector : public ::prometheus::Collectable {
     }
   }
 
+  /// Returns the text with a question mark for each byte that does not belong to a character in UTF-8.
+  static std::string utf8(std::string text) {
+    const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+    for (std::size_t i = 0, more = 0; i < text.size(); i += more + 1) {
+      const unsigned lead = byte(i), next = byte(i + 1);
+      more = lead < 0xC0 ? 0 : lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3;
+      // In this order: no lead, forms longer than necessary, surrogates, numbers above 0x10FFFF.
+      bool wrong = (lead >= 0x80 && lead < 0xC2) || lead > 0xF4 || (lead == 0xE0 && next < 0xA0) ||
+                   (lead == 0xF0 && next < 0x90) || (lead == 0xED && next > 0x9F) || (lead == 0xF4 && next > 0x8F);
+      for (std::size_t k = 1; k <= more; ++k) wrong = wrong || (byte(i + k) & 0xC0U) != 0x80;
+      if (!wrong) continue;
+      text[i] = '?';
+      more = 0;
+    }
+    return text;
+  }
+
   static double seconds(std::chrono::nanoseconds duration) { return std::chrono::duration<double>(duration).count(); }
 
   ::prometheus::ClientMetric& add(std::vector<::prometheus::MetricFamily>& families, ::prometheus::MetricType type,
@@ -114,15 +135,23 @@ class TimerCollector : public ::prometheus::Collectable {
 
   /// Adds nothing if there is no origin.
   void add_origins(std::vector<::prometheus::MetricFamily>& families) const {
-    std::vector<PendingOrigin> origins = timer_.pending_by_origin();
+    // By label, because Prometheus refuses a scrape with two equal ones. A line and a name can have the same label.
+    std::map<std::string, PendingOrigin> by_label;
+    for (const PendingOrigin& origin : timer_.pending_by_origin()) {
+      PendingOrigin& sum = by_label[utf8(origin.origin.describe())];
+      sum.count += origin.count;
+      sum.oldest = (std::min)(sum.oldest, origin.oldest);
+    }
+    std::vector<std::pair<std::string, PendingOrigin>> origins(by_label.begin(), by_label.end());
+    std::ranges::stable_sort(origins, std::greater(), [](const auto& each) { return each.second.count; });
     if (origins.size() > kOrigins) origins.resize(kOrigins);
     const auto now = timer_.now();
     const auto gauges = [&](const char* name, const char* help, auto value_of) {
       ::prometheus::MetricFamily family{name, help, ::prometheus::MetricType::Gauge, {}};
-      for (const PendingOrigin& origin : origins) {
+      for (const auto& [label, origin] : origins) {
         ::prometheus::ClientMetric metric;
         metric.label = labels_;
-        metric.label.push_back({"origin", origin.origin.describe()});
+        metric.label.push_back({"origin", label});
         metric.gauge.value = value_of(origin);
         family.metric.push_back(std::move(metric));
       }

@@ -3,7 +3,11 @@
 usage: python_test.py SOURCE_ROOT; HWT_LIBRARY names the library
 """
 
+import contextlib
+import functools
 import gc
+import os
+import subprocess
 import sys
 import threading
 import time
@@ -15,11 +19,33 @@ sys.path.insert(0, sys.argv[1] + "/docs/examples/python")
 
 import hashed_wheel_timer as hwt  # noqa: E402  pylint: disable=wrong-import-position
 
+# At its end it makes a timer after the module has closed all timers, and collects an owner that closes its own.
+ENDING = """
+import atexit
+@atexit.register
+def late():
+    try: hwt.Timer().add(0, again)
+    except RuntimeError: print("refused")
+import hashed_wheel_timer as hwt
+class Owner:
+    def __init__(self): self.itself, self.timer = self, hwt.Timer(tick=0.001)
+    def __del__(self): self.timer.close()
+def again(timer=Owner().timer): timer.add(0, again)
+again()
+"""
+
+
+def together(functions):
+    threads = [threading.Thread(target=function) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
 
 class Timers(unittest.TestCase):
     def test_a_callable_runs_once_and_not_early(self):
-        ran = []
-        done = threading.Event()
+        ran, done = [], threading.Event()
         with hwt.Timer(tick=0.001) as timer:
             begun = time.monotonic()
             timer.add(0.02, lambda: (ran.append(time.monotonic()), done.set()))
@@ -38,10 +64,9 @@ class Timers(unittest.TestCase):
         self.assertEqual(ran, [])
 
     def test_a_delay_beyond_the_clock_is_never_due(self):
-        ran = []
+        ran, done = [], threading.Event()
         with hwt.Timer(tick=0.001) as timer:
             timer.add(1e10, lambda: ran.append(1))
-            done = threading.Event()
             timer.add(-1e10, done.set)
             self.assertTrue(done.wait(60))
             for wrong in (float("nan"), float("inf")):
@@ -51,16 +76,9 @@ class Timers(unittest.TestCase):
         self.assertEqual(ran, [])
 
     def test_close_ends_what_is_pending_and_frees_its_callables(self):
-        class Callable:
-            ran = False
-
-            def __call__(self):
-                Callable.ran = True
-
-        alive = weakref.WeakSet()
-        timer = hwt.Timer()
-        for _ in range(100):
-            callable_ = Callable()
+        ran, alive, timer = [], weakref.WeakSet(), hwt.Timer()
+        for i in range(100):
+            callable_ = functools.partial(ran.append, i)
             alive.add(callable_)
             timer.add(3600, callable_)
             del callable_
@@ -68,8 +86,34 @@ class Timers(unittest.TestCase):
         timer.close()
         gc.collect()
         self.assertEqual(len(alive), 0)
-        self.assertFalse(Callable.ran)
+        self.assertEqual(ran, [])
         timer.close()
+        for call in (timer.pending, lambda: timer.add(0, int), lambda: timer.cancel((1, 1))):
+            self.assertRaisesRegex(RuntimeError, "has been closed", call)
+
+    def test_several_threads_may_close_during_other_calls(self):
+        for _ in range(30):
+            timer, begin = hwt.Timer(tick=0.001), threading.Barrier(4)
+
+            def work(timer=timer, begin=begin):
+                begin.wait()
+                with contextlib.suppress(RuntimeError):
+                    while True:
+                        timer.cancel(timer.add(0, int))
+
+            together([work, work, lambda: (begin.wait(), timer.close()), lambda: (begin.wait(), timer.close())])
+            self.assertRaisesRegex(RuntimeError, "has been closed", timer.pending)
+
+    def test_close_inside_a_callable_is_refused(self):
+        done = threading.Event()
+        with hwt.Timer(tick=0.001) as timer:
+            timer.add(0, lambda: (self.assertRaises(RuntimeError, timer.close), done.set()))
+            self.assertTrue(done.wait(10))
+
+    def test_timers_end_with_the_program_and_none_begins_afterwards(self):
+        program = [sys.executable, "-B", "-c", ENDING]
+        ended = subprocess.run(program, env={**os.environ, "PYTHONPATH": sys.path[0]}, stdout=-1, stderr=-1, timeout=60)
+        self.assertEqual((ended.returncode, ended.stdout), (0, b"refused\n"), ended.stderr)
 
     def test_errors_name_the_value_and_the_range(self):
         with self.assertRaisesRegex(ValueError, r"tick_duration: 0 ns \(expected: "):
@@ -85,20 +129,15 @@ class Timers(unittest.TestCase):
                 timer.add(3600, self.fail)
 
     def test_many_threads(self):
-        ran = []
+        ran, cancelled = [], []
         with hwt.Timer(tick=0.001) as timer:
-            cancelled = []
 
             def work():
                 for i in range(500):
                     timeout = timer.add(i % 3 * 0.0005, lambda: ran.append(1))
                     cancelled.append(timer.cancel(timeout))
 
-            threads = [threading.Thread(target=work) for _ in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            together([work] * 4)
         self.assertEqual(len(ran) + sum(cancelled), 2000)
 
 

@@ -4,6 +4,7 @@
 
 #include <prometheus/text_serializer.h>
 
+#include <cmath>
 #include <map>
 
 #include "tests/support/any_timer.h"
@@ -93,24 +94,24 @@ TEST(TimerCollector, HasEachFigureUnderItsNameAndItsType) {
   }
 }
 
-TEST(TimerCollector, HasTheTenOriginsWithTheMostPendingTimeouts) {
+TEST(TimerCollector, AddsUpOriginsByLabelAndHasTheTenWithTheMostPendingTimeouts) {
   ManualTimer timer{{.tick_duration = 1ms, .trace_origins = true}, std::chrono::steady_clock::time_point(5s)};
   const TimerCollector<> collector(timer, {{"timer", "requests"}});
   const std::size_t without_origins = collector.Collect().size();
   for (std::uint32_t line = 1; line <= 12; ++line) {
-    for (std::uint32_t i = 0; i != line; ++i) timer.new_timeout([] {}, 1h, Origin("rpc.cpp", line));
+    for (std::uint32_t i = line == 12 ? 6 : 0; i != line; ++i) timer.new_timeout([] {}, 1h, Origin("rpc.cpp", line));
   }
-  timer.advance(90s);
+  timer.advance(30s);
+  for (int i = 0; i != 6; ++i) timer.new_timeout([] {}, 1h, Origin("rpc.cpp:12"));
+  timer.advance(60s);
   const auto families = collector.Collect();
   EXPECT_EQ(families.size(), without_origins + 2);
   const auto pending = family_of(families, "hwt_origin_pending");
   const auto oldest = family_of(families, "hwt_origin_oldest_seconds");
-  ASSERT_EQ(pending.metric.size(), 10U);
-  ASSERT_EQ(oldest.metric.size(), 10U);
-  for (std::uint32_t i = 0; i != 10; ++i) {
-    EXPECT_EQ(pending.metric[i].gauge.value, 12 - i);
-    EXPECT_NEAR(oldest.metric[i].gauge.value, 90, 1e-5);
-    for (const MetricFamily& family : {pending, oldest}) {
+  for (const MetricFamily& family : {pending, oldest}) {
+    ASSERT_EQ(family.metric.size(), 10U);
+    for (std::uint32_t i = 0; i != 10; ++i) {
+      EXPECT_NEAR(family.metric[i].gauge.value, family.name == pending.name ? 12 - i : 90, 1e-5);
       ASSERT_EQ(family.metric[i].label.size(), 2U);
       EXPECT_EQ(family.metric[i].label[0].value, "requests");
       EXPECT_EQ(family.metric[i].label[1].name, "origin");
@@ -128,13 +129,9 @@ TEST(TimerCollector, BucketsAreCumulativeWithBoundsThatBelongToThem) {
   const ClientMetric::Histogram histogram = histogram_of(given);
   EXPECT_EQ(histogram.sample_count, 7U);
   EXPECT_DOUBLE_EQ(histogram.sample_sum, 3600.002052002);
-  EXPECT_EQ(below(histogram, 1e-6), 2U);
-  EXPECT_EQ(below(histogram, 2e-6), 4U);
-  EXPECT_EQ(below(histogram, 512e-6), 4U);
-  EXPECT_EQ(below(histogram, 1024e-6), 5U);
-  EXPECT_EQ(below(histogram, 2048e-6), 6U);
-  EXPECT_EQ(below(histogram, 67.108864), 6U);
-  EXPECT_EQ(below(histogram, std::numeric_limits<double>::infinity()), 7U);
+  const std::map<double, std::uint64_t> expected = {{1e-6, 2},    {2e-6, 4},      {512e-6, 4},  {1024e-6, 5},
+                                                    {2048e-6, 6}, {67.108864, 6}, {HUGE_VAL, 7}};
+  for (const auto& [bound, count] : expected) EXPECT_EQ(below(histogram, bound), count) << bound;
   EXPECT_EQ(histogram.bucket.size(), 28U);
 }
 
@@ -167,6 +164,15 @@ TEST(TimerCollector, RefusesALabelThatCannotBeOne) {
       test::message_of<std::invalid_argument>([&] { TimerCollector<Given>(given, {{"a\nb\x1b", "value"}}); }),
       "label: \"a?b?\""))
       << "a message is one line";
+}
+
+TEST(TimerCollector, BytesOfALabelThatAreNotUtf8BecomeQuestionMarks) {
+  const std::string good = "\xC3\xA9\xE6\x97\xA5\xF0\x9F\x98\x80\xF4\x8F\xBF\xBF";
+  const std::string bad =
+      "\xFF \xC1\x80 \xE0\x9F\xBF \xED\xA0\x80 \xF0\x8F\x80\x80 \xF4\x90\x80\x80 \xF5\x80 \xE6\x97 \xC3";
+  const Given given;
+  const auto families = TimerCollector<Given>(given, {{"timer", good + bad}}).Collect();
+  EXPECT_EQ(families[0].metric[0].label[0].value, good + "? ?? ??? ??? ???? ???? ?? ?? ?");
 }
 
 TEST(CollectorGroup, MakesOneFamilyOfEachNameWithTheLabelsOnEveryMetricAndReadsAtEachCollection) {

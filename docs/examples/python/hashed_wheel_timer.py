@@ -67,16 +67,31 @@ LIBRARY = load()
 # The timers that have not been closed. Their threads call into Python, so Python must not free them.
 OPEN = set()
 
+# Set when the program ends. From then on Python ends each thread that enters it, so no timer may run a callable.
+ENDED = threading.Event()
+
 
 @atexit.register
-def stop_all():
+def close_all():
+    ENDED.set()
     for timer in list(OPEN):
-        LIBRARY.hwt_stop(timer._timer, None, None)
+        timer.close()
+
+
+def renew_locks():
+    """In the child of a fork(), where the threads that held the locks do not exist."""
+    for timer in OPEN:
+        timer._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=renew_locks)
 
 
 class Timer:
-    """A timer with a worker thread. close() ends it, as does the end of a with statement. The end of the program stops it,
-    and waits for a callable that runs.
+    """A timer with a worker thread. close() ends it, as does the end of a with statement. The end of the program closes
+    all timers, and waits for callables that run. Any thread may call any method, also inside a callable, except close().
+    After close(), the other methods raise RuntimeError.
     """
 
     def __init__(self, tick=0.01, max_pending=-1):
@@ -90,46 +105,75 @@ class Timer:
         # The callables by their number, which the library passes on. A callable leaves when it runs or is cancelled.
         self._callables = {}
         self._numbers = 0
-        self._lock = threading.Lock()
+        # The calls in progress. After close(), the last of them destroys the timer of the library.
+        self._calls = 0
+        self._closed = False
+        # For the numbers and the calls. A signal handler or a destructor may interrupt a method, and call another one.
+        self._lock = threading.RLock()
         self._callback = CALLBACK(self._run)
         OPEN.add(self)
+        # After OPEN.add(): if the program ends in between, close_all() finds the timer.
+        if ENDED.is_set():
+            self.close()
+            raise RuntimeError("a timer cannot be made while the program ends")
 
     def add(self, delay, callable):
         """Runs callable() once, `delay` seconds from now or up to a tick later. Returns the timeout."""
         nanoseconds = min(max(round(delay * 1e9), 0), 2**63 - 1)  # ctypes would wrap it around
-        with self._lock:
-            self._numbers += 1
-            number = self._numbers
+        self._begin_call()
+        try:
+            with self._lock:
+                self._numbers = number = self._numbers + 1
             self._callables[number] = callable
-        timeout = LIBRARY.hwt_add(self._timer, nanoseconds, self._callback, number)
-        if timeout == 0:
-            error = last_error()
-            self._take(number)
-            raise RuntimeError(error)
-        return timeout, number
+            timeout = LIBRARY.hwt_add(self._timer, nanoseconds, self._callback, number)
+            if timeout == 0:
+                error = last_error()
+                self._take(number)
+                raise RuntimeError(error)
+            return timeout, number
+        finally:
+            self._end_call()
 
     def cancel(self, timeout):
         """Returns whether this call has cancelled the timeout, so that its callable never runs. Waits while it runs on
         another thread, so hold no lock that the callable takes.
         """
         timeout, number = timeout
-        cancelled = LIBRARY.hwt_cancel_and_wait(self._timer, timeout) == 0
-        if cancelled:
-            self._take(number)
-        return cancelled
+        self._begin_call()
+        try:
+            cancelled = LIBRARY.hwt_cancel_and_wait(self._timer, timeout) == 0
+            if cancelled:
+                self._take(number)
+            return cancelled
+        finally:
+            self._end_call()
 
     def pending(self):
         """Returns the number of pending timeouts."""
-        return LIBRARY.hwt_pending(self._timer)
+        self._begin_call()
+        try:
+            number = LIBRARY.hwt_pending(self._timer)
+            if number < 0:
+                raise RuntimeError(last_error())
+            return number
+        finally:
+            self._end_call()
 
     def close(self):
-        """Cancels all timeouts. Waits for a callable that runs."""
-        if self in OPEN:
-            LIBRARY.hwt_stop(self._timer, None, None)
+        """Cancels all timeouts. Waits for a callable that runs, and raises RuntimeError inside one. A second call does
+        nothing.
+        """
+        if not self._try_begin_call():
+            return
+        try:
+            if LIBRARY.hwt_stop(self._timer, None, None) != 0:
+                raise RuntimeError(last_error())
+            # No callable runs any more. Those that are left go when this method returns, without the lock.
+            callables, self._callables = self._callables, {}
+            self._closed = True
             OPEN.discard(self)
-            LIBRARY.hwt_destroy(self._timer)
-            self._timer = ctypes.c_void_p()
-            self._callables.clear()
+        finally:
+            self._end_call()
 
     def __enter__(self):
         return self
@@ -137,12 +181,28 @@ class Timer:
     def __exit__(self, *_):
         self.close()
 
+    def _try_begin_call(self):
+        with self._lock:
+            self._calls += not self._closed
+            return not self._closed
+
+    def _begin_call(self):
+        if not self._try_begin_call():
+            raise RuntimeError("the timer has been closed")
+
+    def _end_call(self):
+        with self._lock:
+            self._calls -= 1
+            is_last = self._closed and self._calls == 0
+        if is_last:
+            LIBRARY.hwt_destroy(self._timer)
+
     def _run(self, number):
         self._take(number)()
 
     def _take(self, number):
-        with self._lock:
-            return self._callables.pop(number)
+        """Returns the callable; None if close() has taken it."""
+        return self._callables.pop(number, None)
 
 
 def last_error():

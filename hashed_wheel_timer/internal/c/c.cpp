@@ -19,9 +19,9 @@
 #include "hashed_wheel_timer/internal/c/c_timer.h"
 #include "hashed_wheel_timer/loop_timer.h"
 
+using hwt::internal::CCall;
 using hwt::internal::check;
 using hwt::internal::CTask;
-using hwt::internal::fail;
 
 namespace {
 
@@ -32,21 +32,21 @@ steady_clock::time_point time_of(std::int64_t ns) noexcept { return steady_clock
 std::int64_t ns_of(steady_clock::time_point time) noexcept { return nanoseconds(time.time_since_epoch()).count(); }
 
 /// Returns 0, or the error of an exception. `illegal` is the errno for an IllegalState.
-template <class Call>
-int guarded(const char* caller, int illegal, Call call) noexcept {
+template <class Body>
+int guarded(CCall& call, int illegal, Body body) noexcept {
   try {
-    call();
+    body();
     return 0;
   } catch (...) {
-    return hwt::internal::fail_by_exception(caller, illegal);
+    return call.fail_by_exception(illegal);
   }
 }
 
 /// Like guarded(), for a timer that can be used in this process.
-template <class Call>
-int use(const hwt_timer* timer, const char* caller, int illegal, Call call) noexcept {
-  const int error = check(timer, caller);
-  return error != 0 ? error : guarded(caller, illegal, call);
+template <class Body>
+int use(const hwt_timer* timer, CCall& call, int illegal, Body body) noexcept {
+  const int error = check(timer, call);
+  return error != 0 ? error : guarded(call, illegal, body);
 }
 
 void expect(bool good, const char* text) {
@@ -58,8 +58,9 @@ void expect_driven(const hwt_timer& timer) {
 }
 
 hwt_id add(hwt_timer* timer, hwt::When when, hwt_callback callback, void* argument, const char* caller) noexcept {
+  CCall call(caller);
   hwt_id id = 0;
-  use(timer, caller, ECANCELED, [&] {
+  use(timer, call, ECANCELED, [&] {
     expect(callback != nullptr, "callback: NULL (expected: a function)");
     CTask::Source source{callback, argument};
     const hwt::detail::Scheduled scheduled = hwt::detail::schedule_named(
@@ -67,15 +68,16 @@ hwt_id add(hwt_timer* timer, hwt::When when, hwt_callback callback, void* argume
     if (scheduled.node != nullptr) [[likely]] {
       id = scheduled.value;
     } else {
-      hwt::internal::fail_by_refusal(scheduled, caller);
+      call.fail_by_refusal(scheduled);
     }
   });
   return id;
 }
 
 int reschedule(hwt_timer* timer, hwt_id id, hwt::When when, const char* caller) noexcept {
+  CCall call(caller);
   bool moved = false;
-  const int error = use(timer, caller, ECANCELED, [&] {
+  const int error = use(timer, call, ECANCELED, [&] {
     hwt::Timeout timeout = timer->timer->find(hwt::TimeoutId::from_value(id));
     moved = hwt::detail::reschedule(timeout, when);
   });
@@ -84,7 +86,7 @@ int reschedule(hwt_timer* timer, hwt_id id, hwt::When when, const char* caller) 
     std::array<char, 64> text{};
     std::snprintf(text.data(), text.size(), "id: %llu (expected: that of a pending timeout)",
                   static_cast<unsigned long long>(id));
-    fail(ESRCH, caller, text.data());
+    call.fail(ESRCH, text.data());
   }
   return -1;
 }
@@ -97,7 +99,7 @@ int number_of(hwt::CancelResult result) noexcept {
 
 void hwt_options_init_sized(hwt_options* options, std::size_t size) noexcept {
   if (options == nullptr) {
-    fail(EINVAL, "hwt_options_init", "options: NULL (expected: options)");
+    CCall("hwt_options_init").fail(EINVAL, "options: NULL (expected: options)");
     return;
   }
   hwt_options all = hwt::internal::default_options();
@@ -106,7 +108,8 @@ void hwt_options_init_sized(hwt_options* options, std::size_t size) noexcept {
 }
 
 int hwt_create(const hwt_options* options, hwt_timer** timer) noexcept {
-  return guarded("hwt_create", EINVAL, [&] {
+  CCall call("hwt_create");
+  return guarded(call, EINVAL, [&] {
     expect(timer != nullptr, "timer: NULL (expected: a place for the timer)");
     *timer = nullptr;
     hwt_options all = hwt::internal::default_options();
@@ -122,13 +125,15 @@ int hwt_create(const hwt_options* options, hwt_timer** timer) noexcept {
 }
 
 int hwt_start(hwt_timer* timer) noexcept {
-  return use(timer, "hwt_start", ECANCELED, [&] {
+  CCall call("hwt_start");
+  return use(timer, call, ECANCELED, [&] {
     if (timer->threaded != nullptr) timer->threaded->start();
   });
 }
 
 int hwt_run(hwt_timer* timer) noexcept {
-  return use(timer, "hwt_run", EDEADLK, [&] {
+  CCall call("hwt_run");
+  return use(timer, call, EDEADLK, [&] {
     expect(timer->threaded != nullptr,
            "timer: it has no thread (expected: HWT_HASHED_WHEEL or HWT_HIERARCHICAL_WHEEL)");
     timer->threaded->run();  // afterwards the timer may be gone
@@ -148,12 +153,14 @@ hwt_id hwt_add_wall(hwt_timer* timer, std::int64_t unix_ns, hwt_callback callbac
 }
 
 int hwt_cancel(hwt_timer* timer, hwt_id id) noexcept {
-  if (check(timer, "hwt_cancel") != 0) return -1;
+  CCall call("hwt_cancel");
+  if (check(timer, call) != 0) return -1;
   return number_of(timer->timer->cancel(hwt::TimeoutId::from_value(id)));
 }
 
 int hwt_cancel_and_wait(hwt_timer* timer, hwt_id id) noexcept {
-  if (check(timer, "hwt_cancel_and_wait") != 0) return -1;
+  CCall call("hwt_cancel_and_wait");
+  if (check(timer, call) != 0) return -1;
   return number_of(timer->timer->cancel_and_wait(hwt::TimeoutId::from_value(id)));
 }
 
@@ -168,7 +175,8 @@ int hwt_reschedule_at(hwt_timer* timer, hwt_id id, std::int64_t deadline_ns) noe
 int hwt_stop(hwt_timer* timer, void (*each)(void* context, hwt_callback callback, void* argument),
              void* context) noexcept {
   // Not use(), which fails in a forked child. There, too, a timer can be stopped.
-  return guarded("hwt_stop", EDEADLK, [&] {
+  CCall call("hwt_stop");
+  return guarded(call, EDEADLK, [&] {
     expect(timer != nullptr, "timer: NULL (expected: a timer of hwt_create())");
     for (const hwt::Timeout& timeout : timer->timer->stop()) {
       const CTask::Source& pending = static_cast<CTask&>(timeout.task()).source();
@@ -177,24 +185,29 @@ int hwt_stop(hwt_timer* timer, void (*each)(void* context, hwt_callback callback
   });
 }
 
-void hwt_destroy(hwt_timer* timer) noexcept { delete timer; }
+void hwt_destroy(hwt_timer* timer) noexcept {
+  const CCall call("hwt_destroy");
+  delete timer;
+}
 
 std::int64_t hwt_now(const hwt_timer* timer) noexcept {
-  return check(timer, "hwt_now") == 0 ? ns_of(timer->timer->now()) : -1;
+  CCall call("hwt_now");
+  return check(timer, call) == 0 ? ns_of(timer->timer->now()) : -1;
 }
 
 std::int64_t hwt_pending(const hwt_timer* timer) noexcept {
-  return check(timer, "hwt_pending") == 0 ? timer->timer->pending_timeouts() : -1;
+  CCall call("hwt_pending");
+  return check(timer, call) == 0 ? timer->timer->pending_timeouts() : -1;
 }
 
 void hwt_get_stats_sized(const hwt_timer* timer, hwt_stats* stats, std::size_t size) noexcept {
-  constexpr const char* kName = "hwt_get_stats";
+  CCall call("hwt_get_stats");
   if (stats == nullptr) {
-    fail(EINVAL, kName, "stats: NULL (expected: a place for the counters)");
+    call.fail(EINVAL, "stats: NULL (expected: a place for the counters)");
     return;
   }
   std::memset(stats, 0, size);
-  if (check(timer, kName) != 0) return;
+  if (check(timer, call) != 0) return;
   const hwt::TimerStats now = timer->timer->stats();
   const hwt_stats all = {now.scheduled,
                          now.expired,
@@ -215,8 +228,9 @@ void hwt_get_stats_sized(const hwt_timer* timer, hwt_stats* stats, std::size_t s
 }
 
 std::int64_t hwt_next(hwt_timer* timer) noexcept {
+  CCall call("hwt_next");
   std::int64_t next = -1;
-  use(timer, "hwt_next", EDEADLK, [&] {
+  use(timer, call, EDEADLK, [&] {
     expect_driven(*timer);
     try {
       std::size_t ran = 0;
@@ -230,8 +244,9 @@ std::int64_t hwt_next(hwt_timer* timer) noexcept {
 }
 
 std::int64_t hwt_advance(hwt_timer* timer, std::int64_t now_ns) noexcept {
+  CCall call("hwt_advance");
   std::size_t ran = 0;
-  const int error = use(timer, "hwt_advance", EDEADLK, [&] {
+  const int error = use(timer, call, EDEADLK, [&] {
     expect_driven(*timer);
     if (timer->loop != nullptr) {
       timer->loop->run_due((std::numeric_limits<std::size_t>::max)(), ran);
@@ -243,14 +258,15 @@ std::int64_t hwt_advance(hwt_timer* timer, std::int64_t now_ns) noexcept {
 }
 
 int hwt_on_earlier(hwt_timer* timer, hwt_callback callback, void* argument) noexcept {
-  return use(timer, "hwt_on_earlier", EDEADLK, [&] {
+  CCall call("hwt_on_earlier");
+  return use(timer, call, EDEADLK, [&] {
     expect_driven(*timer);
-    std::function<void()> call;
-    if (callback != nullptr) call = [callback, argument] { hwt::internal::call(callback, argument); };
+    std::function<void()> wake;
+    if (callback != nullptr) wake = [callback, argument] { hwt::internal::call(callback, argument); };
     if (timer->loop != nullptr) {
-      timer->loop->on_earlier(std::move(call));
+      timer->loop->on_earlier(std::move(wake));
     } else {
-      timer->manual->on_earlier(std::move(call));
+      timer->manual->on_earlier(std::move(wake));
     }
   });
 }
@@ -260,4 +276,7 @@ int hwt_poll_timeout(std::int64_t next_ns) noexcept {
   return hwt::poll_timeout(time_of(next_ns));
 }
 
-const char* hwt_last_error() noexcept { return hwt::internal::last_error(); }
+const char* hwt_last_error() noexcept {
+  const CCall call("hwt_last_error");
+  return hwt::internal::last_error();
+}

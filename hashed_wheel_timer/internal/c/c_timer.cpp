@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/internal/c/c_timer.h"
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -127,39 +126,38 @@ std::unique_ptr<hwt_timer> make_timer(const hwt_options& options) {
   return made;
 }
 
-int begin_use(const hwt_timer* timer, const char* caller) noexcept {
-  if (timer == nullptr) return fail(EINVAL, caller, "timer: NULL (expected: a timer of hwt_create())");
+int begin_use(const hwt_timer* timer, CCall& call) noexcept {
+  if (timer == nullptr) return call.fail(EINVAL, "timer: NULL (expected: a timer of hwt_create())");
   std::uint64_t before = 0;
   const std::uint64_t here = c_process.load(std::memory_order_relaxed);
   if (timer->process.compare_exchange_strong(before, here, std::memory_order_relaxed) || before == here) return 0;
-  return fail(EPERM, caller, "timer: in use by the parent of this process (expected: one that this process has made)");
+  return call.fail(EPERM, "timer: in use by the parent of this process (expected: one that this process has made)");
 }
 
-int fail(int error, const char* caller, const char* text) noexcept {
+int CCall::fail(int error, const char* text) noexcept {
   refused_caller = nullptr;
-  std::snprintf(line.data(), line.size(), "%s: %s", caller, text);
-  errno = error;
-  return error;
+  std::snprintf(line.data(), line.size(), "%s: %s", function_, text);
+  return errno_ = error;
 }
 
-int fail_by_exception(const char* caller, int illegal) noexcept {
+int CCall::fail_by_exception(int illegal) noexcept {
   try {
     throw;
   } catch (const std::invalid_argument& e) {
-    return fail(EINVAL, caller, e.what());
+    return fail(EINVAL, e.what());
   } catch (const std::bad_alloc&) {
-    return fail(ENOMEM, caller, "out of memory");
+    return fail(ENOMEM, "out of memory");
   } catch (const IllegalState& e) {
-    return fail(illegal, caller, without_function(e.what()));
+    return fail(illegal, without_function(e.what()));
   } catch (const std::exception& e) {  // std::system_error: no thread, or no pthread key
-    return fail(EAGAIN, caller, e.what());
+    return fail(EAGAIN, e.what());
   }
 }
 
-void fail_by_refusal(detail::Scheduled refused, const char* caller) noexcept {
-  refused_caller = caller;
+void CCall::fail_by_refusal(detail::Scheduled refused) noexcept {
+  refused_caller = function_;
   latest_refusal = refused;
-  errno = error_of(refused.result());
+  errno_ = error_of(refused.result());
 }
 
 const char* last_error() noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -90,30 +91,43 @@ bool is_known_size(std::size_t size) noexcept;
 /// the timer throws.
 std::unique_ptr<hwt_timer> make_timer(const hwt_options& options);
 
+/// A call of a function of the C interface. At its end, errno is that of its error. If it has not failed, errno is as
+/// it was before, although system calls, malloc() and callbacks may have changed it. The text of hwt_last_error()
+/// belongs to the thread.
+class CCall {
+ public:
+  /// `function` is the name of the function. It must be a literal, because its address is kept.
+  explicit CCall(const char* function) noexcept : function_(function) {}
+  ~CCall() { errno = errno_; }
+  CCall(const CCall&) = delete;
+  CCall& operator=(const CCall&) = delete;
+
+  /// Sets the text to the function and `text`. Returns `error`.
+  int fail(int error, const char* text) noexcept;
+
+  /// Fails for the exception that is being handled. `illegal` is the errno for an IllegalState. Returns the error.
+  int fail_by_exception(int illegal) noexcept;
+
+  /// Fails for a timeout that was refused. last_error() makes the text, because a server at max_pending refuses many
+  /// and reads few.
+  void fail_by_refusal(detail::Scheduled refused) noexcept;
+
+ private:
+  const char* const function_;
+  int errno_ = errno;
+};
+
 /// Called by check(). Notes this process as the one that uses the timer, and returns 0. Returns an error if `timer` is
 /// null, or if a parent of this process has used it.
-int begin_use(const hwt_timer* timer, const char* caller) noexcept;
+int begin_use(const hwt_timer* timer, CCall& call) noexcept;
 
 /// Returns 0, or an error for a timer that cannot be used in this process.
-inline int check(const hwt_timer* timer, const char* caller) noexcept {
+inline int check(const hwt_timer* timer, CCall& call) noexcept {
   if (timer != nullptr && timer->process.load(std::memory_order_relaxed) == c_process.load(std::memory_order_relaxed))
       [[likely]]
     return 0;
-  return begin_use(timer, caller);
+  return begin_use(timer, call);
 }
-
-// The errors of the C interface: errno, and for each thread the text of hwt_last_error(). `caller` is the name of the
-// function that failed. It must be a literal, because its address is kept.
-
-/// Sets errno, and the text to `caller`: `text`. Returns errno.
-int fail(int error, const char* caller, const char* text) noexcept;
-
-/// Fails for the exception that is being handled. `illegal` is the errno for an IllegalState. Returns errno.
-int fail_by_exception(const char* caller, int illegal) noexcept;
-
-/// Fails for a timeout that was refused. last_error() makes the text, because a server at max_pending refuses many and
-/// reads few.
-void fail_by_refusal(detail::Scheduled refused, const char* caller) noexcept;
 
 /// See hwt_last_error().
 const char* last_error() noexcept;

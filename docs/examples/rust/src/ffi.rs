@@ -29,6 +29,9 @@ pub struct Options {
 pub const HASHED_WHEEL: c_int = 0;
 pub const HIERARCHICAL_WHEEL: c_int = 1;
 
+/// The number of this error on all systems.
+pub const ENOMEM: c_int = 12;
+
 extern "C" {
     pub fn hwt_options_init_sized(options: *mut Options, size: usize);
     pub fn hwt_create(options: *const Options, timer: *mut *mut Timer) -> c_int;

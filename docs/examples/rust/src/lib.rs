@@ -15,6 +15,7 @@
 
 mod ffi;
 
+use std::cell::Cell;
 use std::ffi::CStr;
 use std::fmt;
 use std::mem::MaybeUninit;
@@ -78,7 +79,7 @@ pub enum Cancel {
     Cancelled,
     /// The callable runs now.
     Running,
-    /// The callable has run, or the timeout was cancelled before.
+    /// The callable has run, the timeout was cancelled before, or it is of another timer.
     Gone,
 }
 
@@ -96,7 +97,7 @@ unsafe impl Send for Timeout {}
 unsafe impl Sync for Timeout {}
 
 /// A timer with a worker thread. Dropping it cancels all timeouts, and waits for a callable that runs, except inside
-/// that callable. If the drop of a pending callable panics, the program ends.
+/// that callable. No callable starts afterwards. If the drop of a pending callable panics, the program ends.
 pub struct Timer(*mut ffi::Timer);
 
 // SAFETY: any thread may call the functions of the library.
@@ -162,7 +163,8 @@ impl Timer {
         }
     }
 
-    /// Moves a timeout to `delay` from now. Returns false if it has run or was cancelled.
+    /// Moves a timeout to `delay` from now. Returns false if its callable has started or it was cancelled. Without memory
+    /// for an earlier time, it also returns false, and the timeout stays as it is.
     pub fn reschedule(&self, timeout: Timeout, delay: Duration) -> bool {
         // SAFETY: any number may be an id.
         unsafe { ffi::hwt_reschedule(self.0, timeout.id, nanoseconds(delay)) == 0 }
@@ -179,6 +181,7 @@ impl Drop for Timer {
     fn drop(&mut self) {
         if !stop(self.0) {
             // Inside a callable of this timer. The worker ends after it, so another thread must wait for that.
+            DROPPED.with(|dropped| dropped.set(true));
             let timer = Timer(self.0);
             thread::spawn(move || drop(timer));
             return;
@@ -188,10 +191,22 @@ impl Drop for Timer {
     }
 }
 
+thread_local! {
+    /// Whether this is the thread of a timer that one of its own callables has dropped. Each timer has its own thread,
+    /// which alone runs the callables.
+    static DROPPED: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Drops the callables of all pending timeouts. Returns false inside a callable of the timer.
 fn stop(timer: *mut ffi::Timer) -> bool {
-    // SAFETY: the timer is alive.
-    unsafe { ffi::hwt_stop(timer, Some(forget), null_mut()) == 0 }
+    loop {
+        // SAFETY: the timer is alive.
+        match unsafe { ffi::hwt_stop(timer, Some(forget), null_mut()) } {
+            0 => return true,
+            ffi::ENOMEM => thread::yield_now(),
+            _ => return false,
+        }
+    }
 }
 
 fn nanoseconds(duration: Duration) -> i64 {
@@ -200,7 +215,12 @@ fn nanoseconds(duration: Duration) -> i64 {
 
 extern "C" fn run(argument: *mut c_void) {
     // SAFETY: made by `add`, and passed on once.
-    end_on_panic(unsafe { Box::from_raw(argument.cast::<Callable>()) });
+    let callable = unsafe { Box::from_raw(argument.cast::<Callable>()) };
+    if DROPPED.with(Cell::get) {
+        end_on_panic(|| drop(callable));
+    } else {
+        end_on_panic(callable);
+    }
 }
 
 extern "C" fn forget(_context: *mut c_void, _callback: ffi::Callback, argument: *mut c_void) {

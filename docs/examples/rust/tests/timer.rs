@@ -46,6 +46,14 @@ impl Drop for Counted {
     }
 }
 
+fn await_zero(alive: &AtomicUsize) {
+    let end = Instant::now() + LONG;
+    while alive.load(Ordering::SeqCst) != 0 && Instant::now() < end {
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(alive.load(Ordering::SeqCst), 0);
+}
+
 #[test]
 fn cancelling_drops_the_callable_once() {
     let timer = timer();
@@ -160,11 +168,34 @@ fn a_callable_may_drop_its_timer() {
         .unwrap();
     drop(timer);
     receiver.recv_timeout(LONG).unwrap();
-    let end = Instant::now() + LONG;
-    while alive.load(Ordering::SeqCst) != 0 && Instant::now() < end {
-        thread::sleep(Duration::from_millis(1));
+    await_zero(&alive);
+}
+
+/// The thread of the timer has both callables in its hands when the first drops the timer.
+#[test]
+fn no_callable_runs_after_a_callable_has_dropped_the_timer() {
+    let timer = Arc::new(timer());
+    let (alive, ran) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (own, (go, gate)) = (timer.clone(), channel());
+    let first = Counted::new(&alive);
+    timer
+        .add(Duration::ZERO, move || {
+            gate.recv().unwrap();
+            drop((own, first));
+        })
+        .unwrap();
+    for _ in 0..100 {
+        let (counted, ran) = (Counted::new(&alive), ran.clone());
+        let later = move || {
+            ran.fetch_add(1, Ordering::SeqCst);
+            drop(counted);
+        };
+        timer.add(Duration::ZERO, later).unwrap();
     }
-    assert_eq!(alive.load(Ordering::SeqCst), 0);
+    drop(timer);
+    go.send(()).unwrap();
+    await_zero(&alive);
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
 }
 
 #[test]
