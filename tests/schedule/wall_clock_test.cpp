@@ -393,6 +393,19 @@ TEST_F(WallClockTest, AClockThatWasAheadForSecondsDelaysNoLaterRun) {
   EXPECT_EQ(runs_, std::vector<WallTime>({at(6h + 1min), at(2h + 1min), at(3h + 1min)}));
 }
 
+TEST_F(WallClockTest, AClockThatIsSetBackInARunDelaysNoLaterRunOfTheOccurrence) {
+  const auto daily = [](WallTime after) { return std::chrono::floor<std::chrono::days>(after) + 24h; };
+  const auto task =
+      schedule(timer_, calendar(daily, CatchUp::Burst).jitter([](nanoseconds wait) { return wait + 1min; }), [this] {
+        runs_.push_back(wall());
+        if (runs_.size() == 2) offset_ -= 70h;  // to before the second day
+      });
+  timer_.advance(23h);
+  offset_ += 72h;
+  while (runs_.size() < 2) timer_.advance(1s);
+  EXPECT_EQ(exact_wall() + (*task->next() - timer_.now()), at(48h + 1min));
+}
+
 // A piece of the wait may still be in the executor when the timer is gone: the schedule ends, and nothing runs early.
 TEST_F(WallClockTest, APieceThatOutlivesTheTimerRunsNothing) {
   JobQueue jobs;
