@@ -187,31 +187,32 @@ TEST(ManualClock, TakesTheTimesOfTheProgramsClock) {
 }
 
 TEST(NextWakeup, IsNoneForATimeoutThatIsNeverDue) {
-  for (const nanoseconds tick : {nanoseconds(1), nanoseconds(7), nanoseconds(1ms), nanoseconds(24h)}) {
-    SCOPED_TRACE(tick.count());
-    ManualTimer timer(tick, steady_clock::time_point(1ns - 1h));
-    EXPECT_EQ(timer.next_wakeup(), std::nullopt);
-    Timeout only = timer.new_timeout([] {}, 1s);
-    EXPECT_NE(timer.next_wakeup(), std::nullopt);
-    EXPECT_TRUE(only.cancel());
-    EXPECT_EQ(timer.next_wakeup(), std::nullopt);
-    timer.new_timeout([] {}, 5s);
-    Timeout never = timer.new_timeout(must_not_run, std::chrono::hours::max());
-    Timeout moved = timer.new_timeout(must_not_run, 72h);
-    EXPECT_TRUE(moved.reschedule(nanoseconds::max()));
-    while (const auto next = timer.next_wakeup()) timer.advance_to(*next);
-    EXPECT_LE(timer.now(), steady_clock::time_point(71h + 1ns + tick)) << "the clock has run on";
-    EXPECT_EQ(timer.pending_timeouts(), 2);
-    EXPECT_TRUE(never.cancel());
-    EXPECT_EQ(timer.next_wakeup(), std::nullopt);
-    int runs = 0;
-    EXPECT_TRUE(moved.reschedule(1s));
-    timer.new_timeout([&] { ++runs; }, 2s);
-    EXPECT_NE(timer.next_wakeup(), std::nullopt);
-    moved.cancel();
-    timer.advance(2s + 2 * tick);
-    EXPECT_EQ(runs, 1);
-  }
+  for (const nanoseconds tick : {nanoseconds(1), nanoseconds(7), nanoseconds(1ms), nanoseconds(24h)})
+    for (const nanoseconds start : {1ns - nanoseconds(1h), 1ns}) {
+      SCOPED_TRACE(std::to_string(tick.count()) + ", from " + std::to_string(start.count()));
+      ManualTimer timer(tick, steady_clock::time_point(start));
+      EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+      Timeout only = timer.new_timeout([] {}, 1s);
+      EXPECT_NE(timer.next_wakeup(), std::nullopt);
+      EXPECT_TRUE(only.cancel());
+      EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+      timer.new_timeout([] {}, 5s);
+      Timeout never = timer.new_timeout(must_not_run, std::chrono::hours::max());
+      Timeout moved = timer.new_timeout(must_not_run, 72h);
+      EXPECT_TRUE(moved.reschedule(nanoseconds::max()));
+      while (const auto next = timer.next_wakeup()) timer.advance_to(*next);
+      EXPECT_LE(timer.now(), steady_clock::time_point(start + 72h + tick)) << "the clock has run on";
+      EXPECT_EQ(timer.pending_timeouts(), 2);
+      EXPECT_TRUE(never.cancel());
+      EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+      int runs = 0;
+      EXPECT_TRUE(moved.reschedule(1s));
+      timer.new_timeout([&] { ++runs; }, 2s);
+      EXPECT_NE(timer.next_wakeup(), std::nullopt);
+      moved.cancel();
+      timer.advance(2s + 2 * tick);
+      EXPECT_EQ(runs, 1);
+    }
 }
 
 TEST(NextWakeup, ComesNearInAFewSteps) {
