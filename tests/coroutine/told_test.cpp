@@ -2,9 +2,6 @@
 // coroutine_test has the races, the exceptions, and a task that destroys the timer when it is told.
 
 #include "hashed_wheel_timer/detail/task.h"
-#include "hashed_wheel_timer/errors.h"
-#include "hashed_wheel_timer/options.h"
-#include "hashed_wheel_timer/timeout.h"
 #include "tests/support/any_timer.h"
 
 namespace hwt {

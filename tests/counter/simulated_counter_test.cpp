@@ -154,9 +154,7 @@ Outcome simulate(Fault fault, std::uint64_t seed) {
     if (machine.now >= works_again_at) machine.factor = 1;
     if (random() % 128 == 0) quiet = !quiet;
     if (random() % 32 == 0) clocks[random() % clocks.size()] = RequestClock();  // a new thread
-    if (!quiet) {
-      outcome.timeouts.add(clocks[random() % clocks.size()], cycles, below(15 * kMillisecond));
-    }
+    if (!quiet) outcome.timeouts.add(clocks[random() % clocks.size()], cycles, below(15 * kMillisecond));
     if (machine.now < tick + kMillisecond) continue;
     tick = machine.now;
     outcome.timeouts.run(worker.now());

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <coroutine>
-#include <map>
 #include <stop_token>
-#include <thread>
 
 #include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/keyed_timer.h"

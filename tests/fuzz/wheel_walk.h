@@ -5,7 +5,6 @@
 
 #include "tests/fuzz/input.h"
 #include "tests/support/ages.h"
-#include "tests/support/checked_wheel.h"
 #include "tests/support/wheel_model.h"
 
 namespace hwt::fuzz {

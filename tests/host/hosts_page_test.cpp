@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <time.h>
 
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -18,7 +17,6 @@
 #include <random>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 

@@ -7,13 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <latch>
 #include <mutex>
 #include <random>
-#include <thread>
 #include <vector>
 
 #include "docs/examples/nats_timers/server.h"

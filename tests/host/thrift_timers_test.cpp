@@ -6,14 +6,12 @@
 #include <thrift/concurrency/TimerManager.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <latch>
 #include <memory>
 #include <random>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 #include <vector>
 

@@ -3,7 +3,6 @@
 
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "tests/support/held_timer.h"
-#include "tests/support/test_support.h"
 
 namespace hwt {
 namespace {

@@ -2,8 +2,6 @@
 // executors that fail. It notes the life of each timeout, and checks the promises of README.md exactly.
 
 #include <charconv>
-#include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>

@@ -21,7 +21,6 @@
 
 #include "perf/random.h"
 #include "tests/oracle/round.h"
-#include "tests/oracle/totals.h"
 
 namespace hwt::oracle {
 namespace {

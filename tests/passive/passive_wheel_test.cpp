@@ -3,9 +3,6 @@
 
 #include "hashed_wheel_timer/passive_wheel.h"
 
-#include <new>
-
-#include "hashed_wheel_timer/errors.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <optional>
-
-#include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "tests/support/test_support.h"
 

@@ -1,18 +1,9 @@
 #pragma once
 
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <iterator>
 #include <map>
-#include <utility>
-#include <vector>
 
-#include "hashed_wheel_timer/internal/wheel/revolutions.h"
-#include "hashed_wheel_timer/internal/wheel/slot_levels.h"
-#include "hashed_wheel_timer/internal/wheel/wheel.h"
 #include "tests/support/checked_wheel.h"
 
 namespace hwt::internal {

@@ -75,9 +75,7 @@ TYPED_TEST(Conformance, AnEarlierTickRunsFirst) {
     // Otherwise a worker that wakes up late may find some of them overdue. It runs those in the order of scheduling.
     const auto held = timer.hold();
     const auto start = timer->now();
-    for (const int ms : {60, 5, 40, 20}) {
-      timer->new_timeout([&order, ms] { order.push_back(ms); }, start + ms * 1ms);
-    }
+    for (const int ms : {60, 5, 40, 20}) timer->new_timeout([&order, ms] { order.push_back(ms); }, start + ms * 1ms);
     timer->new_timeout([&] { done = true; }, start + 100ms);
   }
   ASSERT_TRUE(timer.until([&] { return done.load(); }));
@@ -122,9 +120,7 @@ TYPED_TEST(Conformance, ANegativeDelayOrAPassedDeadlineIsDueNowAndTheEndOfTimeIs
   }
   const auto infinite = std::chrono::duration<double>(std::numeric_limits<double>::infinity());
   const std::array<When, 4> endless{nanoseconds::max(), std::chrono::hours::max(), infinite, Time::max()};
-  for (const When when : endless) {
-    EXPECT_EQ(timer->new_timeout([&] { ++never; }, when).deadline(), Time::max());
-  }
+  for (const When when : endless) EXPECT_EQ(timer->new_timeout([&] { ++never; }, when).deadline(), Time::max());
   timer->new_timeout([&] { ++never; }, Time::max() - 1ns);
   timer.settle();
   EXPECT_EQ(due, static_cast<int>(past.size())) << "no later than a delay of zero that came after them";

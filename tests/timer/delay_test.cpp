@@ -2,11 +2,7 @@
 
 #include "hashed_wheel_timer/delay.h"
 
-#include <new>
-#include <ratio>
-
 #include "hashed_wheel_timer/keyed_timer.h"
-#include "hashed_wheel_timer/leeway.h"
 #include "hashed_wheel_timer/passive_wheel.h"
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "hashed_wheel_timer/schedule.h"

@@ -4,11 +4,7 @@
 
 #include <iterator>
 
-#include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/engine/worker_thread.h"
-#include "hashed_wheel_timer/internal/memory/batch_stack.h"
-#include "hashed_wheel_timer/internal/memory/node.h"
-#include "hashed_wheel_timer/internal/memory/slab.h"
 #include "hashed_wheel_timer/internal/platform/pages.h"
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 #include "tests/support/allocation_hook.h"

@@ -3,9 +3,7 @@
 
 #include <map>
 
-#include "hashed_wheel_timer/internal/handover/inbox.h"
 #include "hashed_wheel_timer/internal/handover/intake.h"
-#include "hashed_wheel_timer/internal/handover/pairing_heap.h"
 #include "perf/micro/threadless_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"

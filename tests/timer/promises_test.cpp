@@ -1,11 +1,6 @@
 // The promises of README.md, "Promises": a suite for each, under its number and its sentence there. The lines with
 // "Also" name other tests of the promise.
 
-#include <cstring>
-#include <new>
-
-#include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/support/test_support.h"
 #include "tests/support/worker_call.h"
 

@@ -2,9 +2,6 @@
 // a thread has in a timer.
 
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/handover/seat.h"
-#include "hashed_wheel_timer/internal/memory/node.h"
-#include "hashed_wheel_timer/internal/memory/node_pool.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
 #include "tests/support/when_copied.h"

@@ -3,16 +3,10 @@
 
 #include "hashed_wheel_timer/internal/wheel/bucket.h"
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <random>
 #include <set>
-#include <vector>
 
 #include "gtest/gtest.h"
-#include "hashed_wheel_timer/internal/wheel/wheel_item.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/checked_wheel.h"
 

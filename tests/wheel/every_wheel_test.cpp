@@ -1,20 +1,8 @@
 // What each wheel does, whatever it is made of. A new wheel is one more of AllWheels.
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <random>
-#include <string>
-#include <type_traits>
-#include <vector>
-
 #include "gtest/gtest.h"
-#include "hashed_wheel_timer/internal/wheel/bucket.h"
-#include "hashed_wheel_timer/internal/wheel/wheel.h"
 #include "tests/fuzz/wheel_walk.h"
-#include "tests/support/allocation_hook.h"
 #include "tests/support/build_kind.h"
-#include "tests/support/wheel_model.h"
 #include "tests/wheel/turn.h"
 
 namespace hwt::internal {

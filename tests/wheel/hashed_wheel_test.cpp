@@ -2,19 +2,13 @@
 
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 
-#include <cstddef>
-#include <cstdint>
 #include <fstream>
-#include <utility>
-#include <vector>
 
 #if defined(__linux__)
 #include <unistd.h>
 #endif
 
 #include "gtest/gtest.h"
-#include "tests/support/checked_wheel.h"
-#include "tests/support/wheel_model.h"
 #include "tests/wheel/turn.h"
 
 namespace hwt::internal {

@@ -3,21 +3,10 @@
 
 #include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <deque>
-#include <map>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include "gtest/gtest.h"
-#include "hashed_wheel_timer/internal/wheel/slot_levels.h"
-#include "tests/support/allocation_hook.h"
 #include "tests/support/build_kind.h"
-#include "tests/support/checked_wheel.h"
 #include "tests/wheel/turn.h"
 
 namespace hwt::internal {
