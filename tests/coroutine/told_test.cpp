@@ -12,8 +12,7 @@ using detail::NotRun;
 
 /// Counts how a Waiter ended.
 struct Story {
-  std::atomic<int> runs = 0;
-  std::atomic<int> told = 0;
+  std::atomic<int> runs = 0, told = 0;
   std::optional<NotRun> why;
   std::thread::id told_on;
   bool destroyed = false;

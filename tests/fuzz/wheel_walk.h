@@ -20,8 +20,7 @@ inline constexpr std::uint64_t kNoCrowd = 1'000'000;  // more than there are ite
 inline void broken(const char* promise, Tick) { require(false, promise); }
 
 struct Walked {
-  std::size_t expired = 0;
-  std::size_t stops = 0;
+  std::size_t expired = 0, stops = 0;
   std::size_t latest = 0;  // walks of the latest tick that comes
 };
 

@@ -62,8 +62,7 @@ class KeyedLock : public ::testing::Test {
     return expired_ >= count;
   }
 
-  std::atomic<int> expired_ = 0;
-  std::atomic<int> last_value_ = 0;
+  std::atomic<int> expired_ = 0, last_value_ = 0;
   std::function<void(int)> during_;
   std::optional<Hold> hold_;
   ManualTimer timer_;

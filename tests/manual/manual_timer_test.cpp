@@ -13,8 +13,8 @@ using std::chrono::nanoseconds;
 constexpr steady_clock::time_point kStart = steady_clock::time_point(1h);
 
 TEST(Advance, IsExactFromAnyPhaseForAnyDelayAndTick) {
-  for (const std::int64_t tick : {1, 3, 10}) {
-    for (std::int64_t phase = 0; phase < 2 * tick; ++phase) {
+  for (const std::int64_t tick : {1, 3, 10})
+    for (std::int64_t phase = 0; phase < 2 * tick; ++phase)
       for (std::int64_t delay = 0; delay <= 5 * tick; ++delay) {
         ManualTimer timer(nanoseconds(tick), kStart);
         timer.advance(nanoseconds(phase));
@@ -25,8 +25,6 @@ TEST(Advance, IsExactFromAnyPhaseForAnyDelayAndTick) {
         const std::int64_t expected = delay == 0 ? (phase / tick + 1) * tick : (deadline + tick - 1) / tick * tick;
         ASSERT_EQ(ran_at, expected) << "tick " << tick << ", phase " << phase << ", delay " << delay;
       }
-    }
-  }
 }
 
 /// A timeout runs at the first grid point at or after its deadline. If time ends before such a point, it never runs.
@@ -282,8 +280,7 @@ TEST(ManualTimer, MayBeAskedForAnythingWhileItIsDestroyed) {
            throws<IllegalState>([&] { EXPECT_EQ(timer.advance_to(kStart + 1h), 0u); }) +
            throws<IllegalState>([&] { timer.stop(); });
   };
-  int refused_in_cancelled = -1;
-  int refused_in_destructor = -1;
+  int refused_in_cancelled = -1, refused_in_destructor = -1;
   {
     ManualTimer timer(1ms, kStart);
     std::shared_ptr<int> last(new int, [&](int* number) {
@@ -311,8 +308,7 @@ TEST(ManualTimer, ATimeoutThatCancelledSchedulesIsSeenAtOnce) {
 
 TEST(ManualTimerThreads, AdvanceOneAtATime) {
   ManualTimer timer(1ms, kStart);
-  std::atomic<int> inside = 0;
-  std::atomic<int> ran = 0;
+  std::atomic<int> inside = 0, ran = 0;
   for (int i = 0; i < 400; ++i) {
     after(timer, i * 1ms, [&] {
       EXPECT_EQ(++inside, 1);

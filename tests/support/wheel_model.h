@@ -227,8 +227,7 @@ class WheelModel {
   Tick floor_ = 0;
   std::uint64_t last_order_ = 0;
   int checks_ = 0;
-  bool broken_ = false;
-  bool stopped_ = false;
+  bool broken_ = false, stopped_ = false;
   // Of the last walk.
   Tick tick_ = 0;
   std::uint64_t walk_ = 0;

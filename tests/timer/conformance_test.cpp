@@ -108,8 +108,7 @@ TYPED_TEST(Conformance, ADeadlineIsKeptAsItWasPassed) {
 }
 
 TYPED_TEST(Conformance, ANegativeDelayOrAPassedDeadlineIsDueNowAndTheEndOfTimeIsNever) {
-  std::atomic<int> due = 0;
-  std::atomic<int> never = 0;
+  std::atomic<int> due = 0, never = 0;
   const auto shared = std::make_shared<RecordingTask>();
   Rig<TypeParam> timer;
   const Time now = timer->now();
@@ -187,8 +186,7 @@ TYPED_TEST(Conformance, TasksThatScheduleThemselvesInThePastLetTimePass) {
 }
 
 TYPED_TEST(Conformance, ANewDeadlineHoldsLaterEarlierAndForNeverAndLetsTheTimeoutBeCancelled) {
-  std::atomic<int> runs = 0;
-  std::atomic<int> early = 0;
+  std::atomic<int> runs = 0, early = 0;
   const auto task = [&](Timeout& self) {
     ++runs;
     if (self.timer()->now() < self.deadline()) ++early;
@@ -272,8 +270,7 @@ TYPED_TEST(Conformance, AnExpiredTimeoutCannotBeCancelledOrMoved) {
 }
 
 TYPED_TEST(Conformance, ExceptionsReachTheHandlerAndTheTimerGoesOn) {
-  std::atomic<int> errors = 0;
-  std::atomic<int> runs = 0;
+  std::atomic<int> errors = 0, runs = 0;
   Rig<TypeParam> timer({.on_task_error = [&](const std::exception_ptr& error, const Timeout& timeout) {
     EXPECT_TRUE(timeout.is_expired());
     EXPECT_THROW(std::rethrow_exception(error), std::runtime_error);
@@ -417,15 +414,11 @@ TYPED_TEST(Conformance, StopInsideATaskOrCancelledIsRefused) {
 }
 
 TYPED_TEST(Conformance, EveryTimeoutHasExactlyOneFate) {
-  constexpr int kThreads = 3;
-  constexpr int kPerThread = 4000;
+  constexpr int kThreads = 3, kPerThread = 4000;
   std::array<std::vector<std::atomic<int>>, kThreads> fates;
   for (auto& of_thread : fates) of_thread = std::vector<std::atomic<int>>(kPerThread);
   Rig<TypeParam> timer;
-  std::atomic<int> producing = kThreads;
-  std::atomic<int> early = 0;
-  std::atomic<int> cancelled = 0;
-  std::atomic<int> expired = 0;
+  std::atomic<int> producing = kThreads, early = 0, cancelled = 0, expired = 0;
   std::thread crowd([&] {
     run_together(kThreads, [&](int thread) {
       std::mt19937 random(static_cast<std::uint32_t>(thread));

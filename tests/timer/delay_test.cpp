@@ -201,8 +201,7 @@ TYPED_TEST_SUITE(LeewayOf, AllTimers);
 
 TYPED_TEST(LeewayOf, NeverRunsBeforeTheDeadlineNorAfterTheLeeway) {
   constexpr auto kLeeway = 20ms;
-  std::atomic<int> early = 0;
-  std::atomic<int> ran = 0;
+  std::atomic<int> early = 0, ran = 0;
   const auto timer = make_timer<TypeParam>();
   std::vector<Timeout> timeouts;
   std::vector<Time> deadlines;

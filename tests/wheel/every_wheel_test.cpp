@@ -132,7 +132,7 @@ TYPED_TEST(EveryWheel, InsertWithoutMemoryChangesNothingAndAfterReserveItNeedsNo
 /// Memory comes and goes. Items are inserted, removed and postponed. Each is taken in its tick. An item whose new place
 /// needs memory is looked at by each walk until there is some.
 TYPED_TEST(EveryWheel, WithoutMemoryNothingIsLostOrLate) {
-  for (const std::int64_t size : {1, 2, 8, 64}) {
+  for (const std::int64_t size : {1, 2, 8, 64})
     for (unsigned seed = 1; seed <= 6; ++seed) {
       if (!this->model_.kHashed && size == 1) continue;
       SCOPED_TRACE("size " + std::to_string(size) + ", seed " + std::to_string(seed));
@@ -191,7 +191,6 @@ TYPED_TEST(EveryWheel, WithoutMemoryNothingIsLostOrLate) {
       run_all(wheel);
       for (const Item& item : items) ASSERT_FALSE(item.in_wheel());
     }
-  }
 }
 
 /// The memory of items that have come, were removed or cleared serves the next ones.

@@ -58,8 +58,7 @@ TEST(HashedWheel, AWrongGuessIsCorrectedOnceUnlessTheBucketIsLarge) {
 #if defined(__linux__)
 std::int64_t resident_bytes() {
   std::ifstream statm("/proc/self/statm");
-  std::int64_t total_pages = 0;
-  std::int64_t resident_pages = -1;
+  std::int64_t total_pages = 0, resident_pages = -1;
   statm >> total_pages >> resident_pages;
   return resident_pages * sysconf(_SC_PAGESIZE);
 }
