@@ -42,7 +42,7 @@ NO_WARNINGS = """#ifdef __GNUC__
 # A file that is not there ends the compilation; after an #error, compilers go on and report more errors.
 NEEDS_EXCEPTIONS = """
 #ifndef __cpp_exceptions
-#include <hashed_wheel_timer.cpp needs exceptions: only code that includes hashed_wheel_timer.h may be without them>
+#include <hashed_wheel_timer.cpp needs exceptions: compile it with -fexceptions; only its header does without>
 #endif
 """
 

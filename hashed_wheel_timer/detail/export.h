@@ -6,6 +6,9 @@
 #if __cplusplus < 202002L && !(defined(_MSVC_LANG) && _MSVC_LANG >= 202002L)
 #include <hashed_wheel_timer needs C++20: compile with -std=c++20 or later>
 #endif
+#if defined(HWT_BUILDING) && !defined(__cpp_exceptions)
+#include <the sources of hashed_wheel_timer need exceptions: compile them with -fexceptions>
+#endif
 
 // HWT_API marks the symbols that a shared library exports. All others are hidden.
 #if defined(_WIN32) && defined(HWT_SHARED)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds both libraries with Bazel 4, offline, and a program that uses each. Bazel 4 does not read MODULE.bazel, so
-# this workspace names the dependencies in its place.
+# Builds both libraries with Bazel 4, offline, and programs without exceptions that use them. Bazel 4 does not read
+# MODULE.bazel, so this workspace names the dependencies in its place.
 # usage: bazel.sh SOURCE WORK; SOURCE is a copy of the tree. Needs bazel-bootstrap and the packages of the dependencies.
 set -eu
 
@@ -39,7 +39,8 @@ cc_binary(name = "c_user", srcs = ["main.c"], deps = ["@hashed_wheel_timer//:has
 END
 
 cd "$work/user"
-bazel --batch --output_user_root="$work/root" build --symlink_prefix=built- //:user //:c_user
+bazel --batch --output_user_root="$work/root" build --symlink_prefix=built- --cxxopt=-fno-exceptions --cxxopt=-fno-rtti \
+  --cxxopt=-DPARENT_WITHOUT_EXCEPTIONS //:user //:c_user
 built-bin/user
 built-bin/c_user
 chmod -R u+w "$work/root"

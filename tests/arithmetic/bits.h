@@ -2,9 +2,6 @@
 
 #include <array>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <string>
 #include <type_traits>
 
 #include "tests/arithmetic/proof.h"

@@ -1,7 +1,5 @@
 // The layout of the tree of due ticks, for every power of two of buckets up to 2^30.
 
-#include <cstddef>
-
 #include "hashed_wheel_timer/internal/wheel/due_tree.h"
 #include "tests/arithmetic/bits.h"
 

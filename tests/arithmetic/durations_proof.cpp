@@ -1,7 +1,5 @@
 // Durations as nanoseconds, for every count of common and odd periods; deadlines; distances.
 
-#include <cstdint>
-#include <string>
 #include <utility>
 
 #include "hashed_wheel_timer/detail/saturating.h"

@@ -1,7 +1,5 @@
 // The word of a node, for every word: its fields, its generations, and their end.
 
-#include <cstdint>
-
 #include "hashed_wheel_timer/internal/memory/node_word.h"
 #include "tests/arithmetic/bits.h"
 

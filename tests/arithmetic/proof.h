@@ -40,8 +40,7 @@ class Path {
   friend class Proof;
 
   struct Choice {
-    int value;
-    int last;
+    int value, last;
   };
 
   struct Product {
@@ -62,8 +61,7 @@ class Path {
   std::vector<z3::expr> assumptions_;
   std::vector<Product> products_;
   std::vector<z3::expr> named_;
-  std::string chosen_;
-  std::string lemma_;
+  std::string chosen_, lemma_;
   double begun_ = 0;
   int paths_ = 0;
   bool any_possible_ = false;  // some values fulfil the assumptions of a path

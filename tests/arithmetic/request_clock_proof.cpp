@@ -1,8 +1,6 @@
 // Proofs for the request clock's conversion of cycles at every rate of 1/16 to 64 ns per cycle. It does not overflow,
 // does not exceed its window, and does not go back.
 
-#include <cstdint>
-
 #include "hashed_wheel_timer/internal/time/request_clock.h"
 #include "tests/arithmetic/whole.h"
 

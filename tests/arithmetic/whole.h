@@ -1,8 +1,6 @@
 #pragma once
 
 #include <concepts>
-#include <cstdint>
-#include <string>
 #include <type_traits>
 
 #include "tests/arithmetic/proof.h"

@@ -129,22 +129,23 @@ TEST(CInterface, AnExactClockIsReadForEachDelay) {
 #endif
 
 TEST(CInterface, AManualTimerBeginsAtItsStartANegativeDelayIsDueThenAndNeverIsNever) {
-  const int64_t start = -5 * kHour;
-  hwt_options options = options_of(HWT_MANUAL);
-  options.start_ns = start;
-  const Owner timer = make(options);
-  EXPECT_EQ(hwt_now(timer), start);
-  EXPECT_EQ(hwt_next(timer), HWT_NEVER);
-  EXPECT_EQ(hwt_poll_timeout(HWT_NEVER), -1);
-  std::atomic<int> ran = 0;
-  hwt_add(timer, -kHour, count, &ran);
-  EXPECT_EQ(hwt_next(timer), start + kMs);
-  const hwt_id never = hwt_add(timer, HWT_NEVER, must_not_run, nullptr);
-  EXPECT_EQ(hwt_advance(timer, start + kMs), 1);
-  EXPECT_EQ(ran, 1);
-  EXPECT_EQ(hwt_next(timer), HWT_NEVER);
-  EXPECT_EQ(hwt_advance(timer, INT64_MAX), 0);
-  EXPECT_EQ(hwt_cancel(timer, never), 0);
+  for (const int64_t start : {-5 * kHour, 5 * kHour}) {
+    hwt_options options = options_of(HWT_MANUAL);
+    options.start_ns = start;
+    const Owner timer = make(options);
+    EXPECT_EQ(hwt_now(timer), start);
+    EXPECT_EQ(hwt_next(timer), HWT_NEVER);
+    EXPECT_EQ(hwt_poll_timeout(HWT_NEVER), -1);
+    std::atomic<int> ran = 0;
+    hwt_add(timer, -kHour, count, &ran);
+    EXPECT_EQ(hwt_next(timer), start + kMs);
+    const hwt_id never = hwt_add(timer, HWT_NEVER, must_not_run, nullptr);
+    EXPECT_EQ(hwt_advance(timer, start + kMs), 1);
+    EXPECT_EQ(ran, 1);
+    EXPECT_EQ(hwt_next(timer), HWT_NEVER);
+    EXPECT_EQ(hwt_advance(timer, INT64_MAX), 0);
+    EXPECT_EQ(hwt_cancel(timer, never), 0);
+  }
 }
 
 TEST(CInterface, CancelAnswersWithTheNumbersOfBrpc) {

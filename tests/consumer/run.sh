@@ -33,7 +33,8 @@ as_subproject() {
     cp "$program"/meson* "$program"/*.cpp "$source/tests/consumer/c/main.c" "$work/parent/" &&
     ln -s "$source" "$work/parent/subprojects/hashed_wheel_timer" &&
     reuse_downloads &&
-    meson_here -Ddefault_library=static "$work/parent/build" "$work/parent" &&
+    meson_here -Ddefault_library=static -Dcpp_eh=none -Dcpp_rtti=false -Dcpp_args=-DPARENT_WITHOUT_EXCEPTIONS \
+      "$work/parent/build" "$work/parent" &&
     meson compile -C "$work/parent/build" &&
     "$work/parent/build/consumer" &&
     "$work/parent/build/c_consumer"
@@ -61,7 +62,8 @@ subproject_installs_nothing() {
 }
 
 added_by_cmake() {
-  cmake_here -S "$program" -B "$work/static-added" -DADDED="$source" &&
+  cmake_here -S "$program" -B "$work/static-added" -DADDED="$source" \
+    -DCMAKE_CXX_FLAGS='-fno-exceptions -fno-rtti -DPARENT_WITHOUT_EXCEPTIONS' &&
     cmake --build "$work/static-added" &&
     "$work/static-added/consumer"
 }
@@ -267,11 +269,11 @@ cmake_takes_compatible_versions() {
   cmake_finds_version "$1" "$version"
 }
 
-step "static subproject" as_subproject
+step "static subproject of a parent without exceptions" as_subproject
 step "a subproject needs no time zones" needs_no_time_zones
 step "a subproject installs nothing" subproject_installs_nothing
 [ "$calendar" = false ] || step "static subproject with calendar" calendar_as_subproject
-step "add_subdirectory of CMake" added_by_cmake
+step "add_subdirectory of CMake, of a parent without exceptions" added_by_cmake
 step "a CMake subproject installs nothing" cmake_subproject_installs_nothing
 step "FetchContent of CMake, shared" fetched_by_cmake
 step "a shared CMake subproject installs its libraries" cmake_subproject_installs_shared_libraries

@@ -1,7 +1,5 @@
 // A sleep allocates nothing beyond its timeout. If an allocation of the timer fails, co_await throws std::bad_alloc.
 
-#include <new>
-
 #include "hashed_wheel_timer/coroutine.h"
 #include "tests/coroutine/coroutine_support.h"
 #include "tests/support/allocation_hook.h"

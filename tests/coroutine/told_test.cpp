@@ -2,9 +2,6 @@
 // coroutine_test has the races, the exceptions, and a task that destroys the timer when it is told.
 
 #include "hashed_wheel_timer/detail/task.h"
-#include "hashed_wheel_timer/errors.h"
-#include "hashed_wheel_timer/options.h"
-#include "hashed_wheel_timer/timeout.h"
 #include "tests/support/any_timer.h"
 
 namespace hwt {
@@ -15,8 +12,7 @@ using detail::NotRun;
 
 /// Counts how a Waiter ended.
 struct Story {
-  std::atomic<int> runs = 0;
-  std::atomic<int> told = 0;
+  std::atomic<int> runs = 0, told = 0;
   std::optional<NotRun> why;
   std::thread::id told_on;
   bool destroyed = false;

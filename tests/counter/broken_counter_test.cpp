@@ -186,8 +186,7 @@ class Breaking final : public hwt::TimerTask {
     while (!is_scheduled) std::this_thread::yield();
   }
 
-  std::atomic<bool> is_broken{false};
-  std::atomic<bool> is_scheduled{false};
+  std::atomic<bool> is_broken{false}, is_scheduled{false};
 
  private:
   const Fault fault_;

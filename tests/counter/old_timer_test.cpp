@@ -86,9 +86,7 @@ class Life {
  private:
   static constexpr int kTimeouts = 40;
 
-  std::atomic<int> ran_ = 0;
-  std::atomic<int> cancelled_ran_ = 0;
-  std::atomic<int> early_ = 0;
+  std::atomic<int> ran_ = 0, cancelled_ran_ = 0, early_ = 0;
   std::vector<int> order_;
   const std::unique_ptr<T> timer_;
 };

@@ -107,21 +107,18 @@ class Timeouts {
 
  private:
   struct Timeout {
-    std::int64_t not_before;
-    std::int64_t deadline;
+    std::int64_t not_before, deadline;
   };
 
   std::vector<Timeout> pending_;
-  std::int64_t earliest_ = 0;
-  std::int64_t latest_ = 0;
+  std::int64_t earliest_ = 0, latest_ = 0;
   std::size_t ran_ = 0;
 };
 
 struct Outcome {
   Timeouts timeouts;
   std::int64_t latest_before = 0;  // the largest lateness before the fault
-  bool in_use_before = false;
-  bool in_use_after = false;
+  bool in_use_before = false, in_use_after = false;
 };
 
 /// The worker looks every millisecond, threads every 50 us or so.
@@ -154,9 +151,7 @@ Outcome simulate(Fault fault, std::uint64_t seed) {
     if (machine.now >= works_again_at) machine.factor = 1;
     if (random() % 128 == 0) quiet = !quiet;
     if (random() % 32 == 0) clocks[random() % clocks.size()] = RequestClock();  // a new thread
-    if (!quiet) {
-      outcome.timeouts.add(clocks[random() % clocks.size()], cycles, below(15 * kMillisecond));
-    }
+    if (!quiet) outcome.timeouts.add(clocks[random() % clocks.size()], cycles, below(15 * kMillisecond));
     if (machine.now < tick + kMillisecond) continue;
     tick = machine.now;
     outcome.timeouts.run(worker.now());
@@ -443,7 +438,7 @@ TEST(RestingTimer, IsLateByAtMostAWindowAfterTheClockWasSlewed) {
 
 TEST(RestingTimer, IsLateByAtMostAWindowAfterTheCounterWentBackToZero) {
   // An hour after it the counter has passed all anchors from before.
-  for (const std::int64_t after : {kMillisecond, 7000 * kMillisecond, kHour}) {
+  for (const std::int64_t after : {kMillisecond, 7000 * kMillisecond, kHour})
     for (const bool worker_first : {false, true}) {
       Resting timer(10'000 * kMillisecond * Machine{}.frequency);
       timer.schedule(0, 2 * kHour + kMillisecond);
@@ -455,7 +450,6 @@ TEST(RestingTimer, IsLateByAtMostAWindowAfterTheCounterWentBackToZero) {
       EXPECT_LE(timer.latest(), kLatest) << after;
       EXPECT_LE(timer.cycles().behind(), CycleRate::kWindow) << after;
     }
-  }
 }
 
 /// Threads and worker rest for any time. The counter becomes slower, down to half its rate, or goes back.

@@ -283,14 +283,12 @@ class Alarms {
   const std::thread::id home_ = std::this_thread::get_id();
   std::multimap<std::uint64_t, Alarm> by_due_;
   std::uint64_t last_order_ = 0;
-  bool turning_ = false;
-  bool passing_ = false;
+  bool turning_ = false, passing_ = false;
   bool left_over_ = false;  // a turn has ended before it had run all that was due
   TimePoint began_;         // the latest turn
   int depth_ = 0;
   int tasks_ = 0;  // that run, one inside the other
-  bool far_ = false;
-  bool ended_ = false;
+  bool far_ = false, ended_ = false;
   std::unique_ptr<ManualTimer> timer_;
 };
 

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <coroutine>
-#include <map>
 #include <stop_token>
-#include <thread>
 
 #include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/keyed_timer.h"
@@ -205,11 +203,7 @@ class Timeouts {
   std::vector<Slot> slots_;
   std::size_t running_ = kNone;
   std::function<void()> at_next_;
-  std::int64_t thrown_ = 0;
-  std::int64_t shared_ = 0;
-  std::int64_t shared_runs_ = 0;
-  std::int64_t shared_cancellations_ = 0;
-  std::int64_t told_ = 0;
+  std::int64_t thrown_ = 0, shared_ = 0, shared_runs_ = 0, shared_cancellations_ = 0, told_ = 0;
   std::int64_t to_be_told_ = 0;
   std::shared_ptr<int> held_ = std::make_shared<int>(0);  // by the boxed tasks
 };
@@ -436,14 +430,8 @@ class Repeated {
   Alarms& alarms_;
   Alarms::Id alarm_;
   nanoseconds timeout_{};
-  bool stopped_ = true;
-  bool destroyed_ = false;
-  bool triggering_ = false;
-  bool triggers_now_ = false;
-  int asked_ = 0;
-  int expected_asked_ = 0;
-  int ends_ = 0;
-  int expected_ends_ = 0;
+  bool stopped_ = true, destroyed_ = false, triggering_ = false, triggers_now_ = false;
+  int asked_ = 0, expected_asked_ = 0, ends_ = 0, expected_ends_ = 0;
   std::unique_ptr<RepeatedTimer> timer_;
 };
 
@@ -573,10 +561,8 @@ class Scheduled {
   std::chrono::seconds period_{1};
   nanoseconds jitter_{};
   TimePoint deadline_;
-  std::uint64_t limit_ = 0;
-  std::uint64_t runs_ = 0;
-  bool done_ = true;
-  bool running_ = false;
+  std::uint64_t limit_ = 0, runs_ = 0;
+  bool done_ = true, running_ = false;
   std::shared_ptr<ScheduledTask> task_;
 };
 
@@ -723,8 +709,7 @@ class Limit {
 
   Alarms& alarms_;
   Alarms::Id alarm_;
-  bool timed_out_ = false;
-  bool stopping_ = false;
+  bool timed_out_ = false, stopping_ = false;
   std::stop_source parent_{std::nostopstate};
   std::unique_ptr<StopAfter> limit_;
   std::optional<std::stop_callback<OnStop>> on_stop_;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "hashed_wheel_timer/deadline.h"
-#include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/timeout_scope.h"
 #include "tests/fuzz/alarms.h"
 

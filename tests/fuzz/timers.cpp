@@ -3,7 +3,6 @@
 // tasks.
 
 #include "hashed_wheel_timer/errors.h"
-#include "tests/fuzz/alarms.h"
 #include "tests/fuzz/family.h"
 #include "tests/fuzz/scoped.h"
 #include "tests/fuzz/targets.h"

@@ -5,7 +5,6 @@
 
 #include "tests/fuzz/input.h"
 #include "tests/support/ages.h"
-#include "tests/support/checked_wheel.h"
 #include "tests/support/wheel_model.h"
 
 namespace hwt::fuzz {
@@ -21,8 +20,7 @@ inline constexpr std::uint64_t kNoCrowd = 1'000'000;  // more than there are ite
 inline void broken(const char* promise, Tick) { require(false, promise); }
 
 struct Walked {
-  std::size_t expired = 0;
-  std::size_t stops = 0;
+  std::size_t expired = 0, stops = 0;
   std::size_t latest = 0;  // walks of the latest tick that comes
 };
 

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <time.h>
 
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -18,7 +17,6 @@
 #include <random>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -344,9 +342,7 @@ TYPED_TEST(TimerQueue, DropsTheCallbackOfACancelledTimer) {
 }
 
 TYPED_TEST(TimerQueue, TakesCallsOfOtherThreads) {
-  bool late = false;
-  bool dropped_ran = false;
-  bool dropped_in_time = false;
+  bool late = false, dropped_ran = false, dropped_in_time = false;
   this->host_.add([&] { late = true; }, 10s, 0ms);
   std::thread other([&] {
     std::this_thread::sleep_for(20ms);  // the loop sleeps until the timer above

@@ -7,13 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <latch>
 #include <mutex>
 #include <random>
-#include <thread>
 #include <vector>
 
 #include "docs/examples/nats_timers/server.h"
@@ -81,12 +79,10 @@ struct Timer {
   std::mutex making;  // until `timer` is set
   natsTimer* timer = nullptr;
   const std::function<void(Timer&)> on_fire;
-  std::atomic<int> fired{0};
-  std::atomic<int> stopped{0};
+  std::atomic<int> fired{0}, stopped{0};
   std::atomic<bool> inside{false};
   std::atomic<Clock::time_point> fired_at{};
-  std::atomic<std::thread::id> fired_on{};
-  std::atomic<std::thread::id> stopped_on{};
+  std::atomic<std::thread::id> fired_on{}, stopped_on{};
   bool destroyed = false;
   std::atomic<bool> racing{false};  // a stopCb may then meet the callback of a later Reset
 };

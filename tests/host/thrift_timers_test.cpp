@@ -6,14 +6,12 @@
 #include <thrift/concurrency/TimerManager.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <latch>
 #include <memory>
 #include <random>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -256,11 +254,9 @@ TEST_P(ThriftTimers, StopWaitsForTheTaskThatRuns) {
 
 // Each timer ends once: it runs, or one thread removes it.
 TEST_P(ThriftTimers, EndsEachTimerOnceForManyThreads) {
-  constexpr int kThreads = 3;
-  constexpr int kTimers = 2'000;
+  constexpr int kThreads = 3, kTimers = 2'000;
   start();
-  std::atomic<int> ran{0};
-  std::atomic<int> removed{0};
+  std::atomic<int> ran{0}, removed{0};
   const auto task = task_of([&] { ++ran; });
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < kThreads; ++i) {

@@ -96,8 +96,7 @@ class Rest : public EventEngine {
 
 /// What became of closures.
 struct Fates {
-  std::atomic<int> ran = 0;
-  std::atomic<int> destroyed = 0;
+  std::atomic<int> ran = 0, destroyed = 0;
 };
 
 /// A closure that can only be moved, and counts.

@@ -3,7 +3,6 @@
 
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "tests/support/held_timer.h"
-#include "tests/support/test_support.h"
 
 namespace hwt {
 namespace {
@@ -63,8 +62,7 @@ class KeyedLock : public ::testing::Test {
     return expired_ >= count;
   }
 
-  std::atomic<int> expired_ = 0;
-  std::atomic<int> last_value_ = 0;
+  std::atomic<int> expired_ = 0, last_value_ = 0;
   std::function<void(int)> during_;
   std::optional<Hold> hold_;
   ManualTimer timer_;

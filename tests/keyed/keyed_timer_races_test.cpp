@@ -15,8 +15,7 @@ constexpr int kThreads = 3;
 
 /// What became of the values that went in.
 struct Fates {
-  std::atomic<std::int64_t> made = 0;
-  std::atomic<std::int64_t> expired = 0;
+  std::atomic<std::int64_t> made = 0, expired = 0;
   std::atomic<std::int64_t> taken = 0;    // by remove(), drain() and stop()
   std::atomic<std::int64_t> refused = 0;  // by set()
   std::atomic<std::int64_t> dropped = 0;  // destroyed without a call of end(): replaced, refused, or left at the end

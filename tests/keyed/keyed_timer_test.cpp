@@ -148,7 +148,7 @@ class Claimed : public ::testing::Test {
 
 TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstALaterDeadline) {
   int claims = 0;
-  for (const bool by_deadline : {false, true}) {
+  for (const bool by_deadline : {false, true})
     for (const bool by_set : {false, true}) {
       (void)keyed_->set(1, 10, by_deadline ? When(timer_.now() - 1s) : When(1ms));
       ASSERT_TRUE(wait_for_claims(++claims));
@@ -164,7 +164,6 @@ TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstALaterDeadline) {
       jobs_.run_all();
       EXPECT_EQ(take_expired(), (Items{{1, by_set ? 11 : 10}}));
     }
-  }
 }
 
 TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstSet) {

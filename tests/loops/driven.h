@@ -61,8 +61,7 @@ void expect_driven_and_ended(int round, LoopTimer& timer, Run run, End end) {
     ended.count_down();
   });
   if (round == 0) expect_driven(timer);
-  Timeout far;
-  Timeout earlier;
+  Timeout far, earlier;
   if (round % 2 == 0) far = timer.new_timeout(must_not_run, 2 * kFar);
   if (round % 3 != 0) std::this_thread::sleep_for(1ms);  // it may fall asleep
   if (round % 5 == 0) earlier = timer.new_timeout(must_not_run, kFar);

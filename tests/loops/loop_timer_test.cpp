@@ -304,8 +304,7 @@ TEST(LoopTimer, RunDueAsksForACallAtOnceIfAnotherThreadHasCancelledThousandsMean
 
 /// Each cancelled() schedules more than a pass takes, and makes the next cancelled() due.
 TEST(LoopTimer, ACallOfRunDueTakesOnlyWhatCameBeforeIt) {
-  constexpr int kMore = 101'000;
-  constexpr int kCalls = 3;
+  constexpr int kMore = 101'000, kCalls = 3;
   int cancellations = 0;
   std::shared_ptr<TimerTask> chain;
   LoopTimer timer{1ms};

@@ -134,8 +134,7 @@ class RepeatedTimerInOnEarlier : public UseInOnEarlier {
   }
 
   std::optional<RepeatedTimer> repeated_;
-  int triggers_ = 0;
-  int ended_ = 0;
+  int triggers_ = 0, ended_ = 0;
 };
 
 TEST_F(RepeatedTimerInOnEarlier, EveryCallThatArms) {

@@ -13,8 +13,8 @@ using std::chrono::nanoseconds;
 constexpr steady_clock::time_point kStart = steady_clock::time_point(1h);
 
 TEST(Advance, IsExactFromAnyPhaseForAnyDelayAndTick) {
-  for (const std::int64_t tick : {1, 3, 10}) {
-    for (std::int64_t phase = 0; phase < 2 * tick; ++phase) {
+  for (const std::int64_t tick : {1, 3, 10})
+    for (std::int64_t phase = 0; phase < 2 * tick; ++phase)
       for (std::int64_t delay = 0; delay <= 5 * tick; ++delay) {
         ManualTimer timer(nanoseconds(tick), kStart);
         timer.advance(nanoseconds(phase));
@@ -25,8 +25,6 @@ TEST(Advance, IsExactFromAnyPhaseForAnyDelayAndTick) {
         const std::int64_t expected = delay == 0 ? (phase / tick + 1) * tick : (deadline + tick - 1) / tick * tick;
         ASSERT_EQ(ran_at, expected) << "tick " << tick << ", phase " << phase << ", delay " << delay;
       }
-    }
-  }
 }
 
 /// A timeout runs at the first grid point at or after its deadline. If time ends before such a point, it never runs.
@@ -187,31 +185,32 @@ TEST(ManualClock, TakesTheTimesOfTheProgramsClock) {
 }
 
 TEST(NextWakeup, IsNoneForATimeoutThatIsNeverDue) {
-  for (const nanoseconds tick : {nanoseconds(1), nanoseconds(7), nanoseconds(1ms), nanoseconds(24h)}) {
-    SCOPED_TRACE(tick.count());
-    ManualTimer timer(tick, steady_clock::time_point(1ns - 1h));
-    EXPECT_EQ(timer.next_wakeup(), std::nullopt);
-    Timeout only = timer.new_timeout([] {}, 1s);
-    EXPECT_NE(timer.next_wakeup(), std::nullopt);
-    EXPECT_TRUE(only.cancel());
-    EXPECT_EQ(timer.next_wakeup(), std::nullopt);
-    timer.new_timeout([] {}, 5s);
-    Timeout never = timer.new_timeout(must_not_run, std::chrono::hours::max());
-    Timeout moved = timer.new_timeout(must_not_run, 72h);
-    EXPECT_TRUE(moved.reschedule(nanoseconds::max()));
-    while (const auto next = timer.next_wakeup()) timer.advance_to(*next);
-    EXPECT_LE(timer.now(), steady_clock::time_point(71h + 1ns + tick)) << "the clock has run on";
-    EXPECT_EQ(timer.pending_timeouts(), 2);
-    EXPECT_TRUE(never.cancel());
-    EXPECT_EQ(timer.next_wakeup(), std::nullopt);
-    int runs = 0;
-    EXPECT_TRUE(moved.reschedule(1s));
-    timer.new_timeout([&] { ++runs; }, 2s);
-    EXPECT_NE(timer.next_wakeup(), std::nullopt);
-    moved.cancel();
-    timer.advance(2s + 2 * tick);
-    EXPECT_EQ(runs, 1);
-  }
+  for (const nanoseconds tick : {nanoseconds(1), nanoseconds(7), nanoseconds(1ms), nanoseconds(24h)})
+    for (const nanoseconds start : {1ns - nanoseconds(1h), 1ns}) {
+      SCOPED_TRACE(std::to_string(tick.count()) + ", from " + std::to_string(start.count()));
+      ManualTimer timer(tick, steady_clock::time_point(start));
+      EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+      Timeout only = timer.new_timeout([] {}, 1s);
+      EXPECT_NE(timer.next_wakeup(), std::nullopt);
+      EXPECT_TRUE(only.cancel());
+      EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+      timer.new_timeout([] {}, 5s);
+      Timeout never = timer.new_timeout(must_not_run, std::chrono::hours::max());
+      Timeout moved = timer.new_timeout(must_not_run, 72h);
+      EXPECT_TRUE(moved.reschedule(nanoseconds::max()));
+      while (const auto next = timer.next_wakeup()) timer.advance_to(*next);
+      EXPECT_LE(timer.now(), steady_clock::time_point(start + 72h + tick)) << "the clock has run on";
+      EXPECT_EQ(timer.pending_timeouts(), 2);
+      EXPECT_TRUE(never.cancel());
+      EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+      int runs = 0;
+      EXPECT_TRUE(moved.reschedule(1s));
+      timer.new_timeout([&] { ++runs; }, 2s);
+      EXPECT_NE(timer.next_wakeup(), std::nullopt);
+      moved.cancel();
+      timer.advance(2s + 2 * tick);
+      EXPECT_EQ(runs, 1);
+    }
 }
 
 TEST(NextWakeup, ComesNearInAFewSteps) {
@@ -281,8 +280,7 @@ TEST(ManualTimer, MayBeAskedForAnythingWhileItIsDestroyed) {
            throws<IllegalState>([&] { EXPECT_EQ(timer.advance_to(kStart + 1h), 0u); }) +
            throws<IllegalState>([&] { timer.stop(); });
   };
-  int refused_in_cancelled = -1;
-  int refused_in_destructor = -1;
+  int refused_in_cancelled = -1, refused_in_destructor = -1;
   {
     ManualTimer timer(1ms, kStart);
     std::shared_ptr<int> last(new int, [&](int* number) {
@@ -310,8 +308,7 @@ TEST(ManualTimer, ATimeoutThatCancelledSchedulesIsSeenAtOnce) {
 
 TEST(ManualTimerThreads, AdvanceOneAtATime) {
   ManualTimer timer(1ms, kStart);
-  std::atomic<int> inside = 0;
-  std::atomic<int> ran = 0;
+  std::atomic<int> inside = 0, ran = 0;
   for (int i = 0; i < 400; ++i) {
     after(timer, i * 1ms, [&] {
       EXPECT_EQ(++inside, 1);

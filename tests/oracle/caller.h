@@ -130,8 +130,7 @@ class Caller {
     record.note(after < before ? Act::MovesEarlier : Act::MovesLater);
     lower(record, after);
     ++ledger_.operations;
-    bool moved = false;
-    bool failed = false;
+    bool moved = false, failed = false;
     try {
       moved = handle != nullptr ? handle->reschedule(due.when, due.leeway)
                                 : timer_.reschedule(TimeoutId::from_value(record.id.load()), due.when, due.leeway);

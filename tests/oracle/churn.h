@@ -165,8 +165,7 @@ class Churn {
   Timer& timer_;
   Ledger& ledger_;
   Totals& totals_;
-  const bool shortages_;
-  const bool counts_lives_;
+  const bool shortages_, counts_lives_;
   std::array<std::vector<Pending>, kThreads> rings_;
   std::mutex mutex_;
   std::array<Pending, 64> swapped_;  // under the mutex

@@ -2,9 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <utility>
 
 #include "perf/random.h"
 #include "tests/support/job_thread.h"

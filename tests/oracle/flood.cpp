@@ -1,18 +1,10 @@
 // Floods: loads that keep a timer as busy as they can, all at once, on each kind of timer in turn. Meanwhile the
 // timeouts of other threads must not be late, and no call may take long.
 
-#include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <condition_variable>
 #include <cstdio>
-#include <cstring>
-#include <functional>
-#include <memory>
 #include <mutex>
-#include <optional>
-#include <thread>
-#include <vector>
 
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"

@@ -2,8 +2,6 @@
 
 // A timer of any kind, and the thread that drives it.
 
-#include <condition_variable>
-
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/loop_timer.h"

@@ -57,13 +57,12 @@ class Records {
 class Relics {
  public:
   void keep(std::deque<Records>& all) {
-    for (Records& records : all) {
+    for (Records& records : all)
       for (std::size_t i = 0; i < records.used(); i += 997) {
         if (records[i].copies == 0) handles_.push_back(records[i].handle);
         ids_.push_back(TimeoutId::from_value(records[i].id));
         if (ids_.size() > kMostIds) ids_.pop_front();
       }
-    }
   }
   void check_ids(Ledger& ledger, Timer& timer) {
     for (const TimeoutId id : ids_) {

@@ -106,8 +106,7 @@ class Ledger {
   std::atomic<bool> stopping{false};  // set before stop() or the destructor
   std::atomic<bool> stopped{false};   // set after it
 
-  std::atomic<std::int64_t> operations{0};
-  std::atomic<std::int64_t> thrown{0};
+  std::atomic<std::int64_t> operations{0}, thrown{0};
   std::atomic<std::int64_t> at_limit{0};  // refused by the limit
   std::atomic<std::int64_t> unknown{0};   // refused for a reason that the call does not tell
   std::atomic<std::int64_t> far{0};       // at most as many as are pending

@@ -2,8 +2,6 @@
 // executors that fail. It notes the life of each timeout, and checks the promises of README.md exactly.
 
 #include <charconv>
-#include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -16,8 +14,7 @@ namespace {
 
 struct Arguments {
   std::uint64_t operations = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t seed = 1;
-  std::uint64_t seconds = 60;
+  std::uint64_t seed = 1, seconds = 60;
   const char* samples = nullptr;
 };
 

@@ -50,16 +50,14 @@ enum class Act : std::uint8_t {
   Returned,
   Destroyed,
 };
-inline constexpr const char* kActs[] = {
-    "schedules it",         "was accepted",
-    "was refused",          "cancels it",
-    "cancels it and waits", "has cancelled it",
-    "cancelled too late",   "moves it earlier",
-    "moves it later",       "has moved it",
-    "moved too late",       "starts its task",
-    "ends its task",        "is told that it will not run",
-    "got it from stop()",   "destroys the last copy of its callable",
-};
+inline constexpr const char* kActs[] = {"schedules it",         "was accepted",
+                                        "was refused",          "cancels it",
+                                        "cancels it and waits", "has cancelled it",
+                                        "cancelled too late",   "moves it earlier",
+                                        "moves it later",       "has moved it",
+                                        "moved too late",       "starts its task",
+                                        "ends its task",        "is told that it will not run",
+                                        "got it from stop()",   "destroys the last copy of its callable"};
 
 /// The use that a task makes of its timer.
 enum class Plan : std::uint8_t { Nothing, Throws, Schedules, Cancels, Moves, Stops, Strikes, Sleeps, kPlans };
@@ -70,8 +68,7 @@ inline constinit thread_local std::uint8_t thread_number = 0;
 /// A timeout and its life. The owner is the thread that schedules it.
 struct alignas(64) Record {
   // By the owner, before it schedules.
-  bool by_handle = false;
-  bool is_shared_task = false;
+  bool by_handle = false, is_shared_task = false;
   bool is_trivial = false;  // its callable, so nothing counts the copies
   bool is_open = false;     // other threads may cancel and move it too
   bool is_far = false;      // was due in an hour when it was scheduled
@@ -86,8 +83,7 @@ struct alignas(64) Record {
   Timeout handle;
 
   // The ends. Each is counted, so that a second one shows.
-  std::atomic<std::uint8_t> runs{0};
-  std::atomic<std::uint8_t> cancels{0};
+  std::atomic<std::uint8_t> runs{0}, cancels{0};
   std::atomic<std::uint8_t> returned{0};  // by stop()
   std::atomic<std::uint8_t> told{0};      // TimerTask::cancelled()
 
@@ -122,8 +118,7 @@ struct alignas(64) Record {
   static inline TimePoint began;  // of the round
 
  private:
-  static constexpr int kFirst = 4;
-  static constexpr int kLast = 8;
+  static constexpr int kFirst = 4, kLast = 8;
 
   /// The index of the i-th event in the ring of the last ones.
   unsigned oldest(unsigned i) const {

@@ -220,8 +220,7 @@ class Relatives {
 
   void limit() {
     std::atomic<int> stops = 0;
-    bool cancelled = false;
-    bool timed_out = false;
+    bool cancelled = false, timed_out = false;
     {
       StopAfter limit(caller_.timer(), any_microseconds(1'000));
       const std::stop_callback callback(limit.token(), [&] { ++stops; });

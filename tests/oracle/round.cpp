@@ -269,9 +269,7 @@ class Round {
 
   /// The timer's own statistics, of timeouts that have all ended. `returned`: by stop().
   void check(const TimerStats& stats, std::size_t returned) {
-    std::int64_t accepted = 0;
-    std::int64_t runs = 0;
-    std::int64_t cancels = 0;
+    std::int64_t accepted = 0, runs = 0, cancels = 0;
     for_each([&](const Record& record) {
       accepted += record.accepted ? 1 : 0;
       runs += record.runs;
@@ -355,8 +353,7 @@ class Round {
   perf::Random random_;
   Setup setup_;
   Ledger ledger_;
-  std::atomic<std::int64_t> errors_{0};
-  std::atomic<std::int64_t> thrown_seen_{0};
+  std::atomic<std::int64_t> errors_{0}, thrown_seen_{0};
   TimerStats seen_;
   Executor executor_;
   std::optional<test::JobThread> job_thread_{std::in_place, 4};

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
 #include "tests/oracle/totals.h"
 
 namespace hwt::oracle {

@@ -21,7 +21,6 @@
 
 #include "perf/random.h"
 #include "tests/oracle/round.h"
-#include "tests/oracle/totals.h"
 
 namespace hwt::oracle {
 namespace {
@@ -60,9 +59,7 @@ Totals* shared_totals() {
 
 struct Sample {
   double seconds;
-  std::int64_t operations;
-  std::int64_t resident;
-  std::int64_t heap_at_rest;
+  std::int64_t operations, resident, heap_at_rest;
 };
 
 class Supervisor {
@@ -115,8 +112,7 @@ class Supervisor {
 
   void look(double seconds) {
     std::ifstream file("/proc/" + std::to_string(child_) + "/statm");
-    std::int64_t total = 0;
-    std::int64_t resident = 0;
+    std::int64_t total = 0, resident = 0;
     if (!(file >> total >> resident) || resident == 0) return;  // it is ending
     samples_.push_back({seconds, totals_.operations(), resident * sysconf(_SC_PAGESIZE), totals_.heap_at_rest});
     const Sample& sample = samples_.back();

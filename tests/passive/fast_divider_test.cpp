@@ -69,13 +69,12 @@ TEST(FastDivider, IsExactForRandomNumbers) {
 // The largest quotients that the multiplication has to tell apart: its error is largest there.
 TEST(FastDivider, IsExactWhereItStopsBeingFast) {
   constexpr std::uint64_t kFast = std::uint64_t{1} << 63;
-  for (const std::uint64_t tick : ticks()) {
+  for (const std::uint64_t tick : ticks())
     for (std::uint64_t below = 0; below < 100; ++below) {
       expect_exact_around(tick, kFast - below);
       expect_exact_around(tick, kFast + below);
       if (below * tick / tick == below && below * tick < kFast) expect_exact_around(tick, kFast - below * tick);
     }
-  }
 }
 
 static_assert(detail::FastDivider(1'000'000).divide_rounding_up(1'000'001) == 2);

@@ -3,9 +3,6 @@
 
 #include "hashed_wheel_timer/passive_wheel.h"
 
-#include <new>
-
-#include "hashed_wheel_timer/errors.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 
@@ -78,30 +75,32 @@ TEST(PassiveWheel, RefusesATickThatIsNotPositive) {
 }
 
 TEST(PassiveWheel, ADelayBeyondTheClockMeansNever) {
-  Wheel wheel(TimePoint(-1h));
-  Node node, postponed;
-  const auto schedule = [&](auto delay) {
-    wheel.schedule(node, delay);
+  for (const TimePoint start : {kStart, TimePoint(-1h)}) {
+    Wheel wheel(start);
+    Node node, postponed;
+    const auto schedule = [&](auto delay) {
+      wheel.schedule(node, delay);
+      EXPECT_EQ(node.deadline(), TimePoint::max());
+      wheel.schedule(postponed, 1ms);
+      wheel.postpone(postponed, delay);
+      EXPECT_EQ(postponed.deadline(), TimePoint::max());
+    };
+    for (const auto delay : {std::chrono::hours::max(), std::chrono::hours(24 * 365 * 600)}) schedule(delay);
+    schedule(nanoseconds::max());
+    EXPECT_EQ(wheel.advance(TimePoint::max() - 10ms), 0u);
+    wheel.schedule(node, 1h);
     EXPECT_EQ(node.deadline(), TimePoint::max());
-    wheel.schedule(postponed, 1ms);
-    wheel.postpone(postponed, delay);
-    EXPECT_EQ(postponed.deadline(), TimePoint::max());
-  };
-  for (const auto delay : {std::chrono::hours::max(), std::chrono::hours(24 * 365 * 600)}) schedule(delay);
-  schedule(nanoseconds::max());
-  EXPECT_EQ(wheel.advance(TimePoint::max() - 10ms), 0u);
-  wheel.schedule(node, 1h);
-  EXPECT_EQ(node.deadline(), TimePoint::max());
-  EXPECT_EQ(wheel.next_wakeup(), TimePoint::max());
-  EXPECT_EQ(wheel.advance(TimePoint::max()), 0u);
-  wheel.schedule(node, 1ns);
-  wheel.schedule(postponed, -1ns);
-  EXPECT_EQ(wheel.advance(TimePoint::max()), 0u);
-  EXPECT_EQ(wheel.next_wakeup(), TimePoint::max());
-  EXPECT_EQ(wheel.size(), 2u);
-  PassiveWheel short_ticks(1ns, TimePoint(-1h));
-  short_ticks.schedule(node, nanoseconds::max());
-  EXPECT_EQ(node.deadline(), TimePoint::max());
+    EXPECT_EQ(wheel.next_wakeup(), TimePoint::max());
+    EXPECT_EQ(wheel.advance(TimePoint::max()), 0u);
+    wheel.schedule(node, 1ns);
+    wheel.schedule(postponed, -1ns);
+    EXPECT_EQ(wheel.advance(TimePoint::max()), 0u);
+    EXPECT_EQ(wheel.next_wakeup(), TimePoint::max());
+    EXPECT_EQ(wheel.size(), 2u);
+    PassiveWheel short_ticks(1ns, start);
+    short_ticks.schedule(node, nanoseconds::max());
+    EXPECT_EQ(node.deadline(), TimePoint::max());
+  }
 }
 
 /// From the earliest start the clock's range is one nanosecond more than ticks are counted for.

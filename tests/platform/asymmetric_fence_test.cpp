@@ -39,8 +39,7 @@ class Meeting {
   }
 
  private:
-  std::atomic<int> arrived_ = 0;
-  std::atomic<int> round_ = 0;
+  std::atomic<int> arrived_ = 0, round_ = 0;
 };
 
 /// Two threads store and then load, at nearly the same time. They meet for a series of rounds, each on its own memory.
@@ -49,8 +48,7 @@ class Meeting {
 class Hunt {
  public:
   void expect_one_side_sees_the_other() {
-    int rounds = 0;
-    int both_blind = 0;
+    int rounds = 0, both_blind = 0;
     bool over = false;
     const Deadline end(1500ms);
     run_together(2, [&](int thread) {

@@ -191,8 +191,7 @@ char state_of(long thread) {
 
 // A loop of short sleeps would end in time too. So the test checks that the thread stays asleep.
 TEST_F(SleeperTest, SleepsInOneGo) {
-  int samples_asleep = 0;
-  int awake_again = 0;
+  int samples_asleep = 0, awake_again = 0;
   // The system call takes seconds and nanoseconds apart. So there are two sleeps, of which one crosses no full second.
   // On a busy machine there are more, until ten samples have found the thread asleep.
   for (int sleep = 0; sleep < 2 || (samples_asleep < 10 && sleep < 50); ++sleep) {

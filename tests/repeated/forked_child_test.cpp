@@ -44,8 +44,7 @@ TEST(ForkedRepeatedTimer, CanBeStoppedAndDestroyedInTheMiddleOfAnyCallOfTheParen
 /// Destructors of objects that a hook owns may need threads or locks of the parent.
 TEST(ForkedRepeatedTimer, DoesNotWaitForAHookOfTheParentAndCallsAndDestroysNone) {
   Hold hold;
-  std::atomic<int> destroyed = 0;
-  std::atomic<int> released = 0;
+  std::atomic<int> destroyed = 0, released = 0;
   HashedWheelTimer wheel(1ms, 64);
   auto owned = std::shared_ptr<int>(new int, [&](int* memory) {
     ++released;

@@ -32,8 +32,7 @@ class RepeatedTimerErrors : public RepeatedTimerFixture {
 
 TEST_F(RepeatedTimerErrors, AThrowingHookIsReportedAndTheTriggersGoOn) {
   struct Row {
-    bool trigger;
-    bool adjust;
+    bool trigger, adjust;
     const char* text;
   };
   Texts expected;

@@ -2,7 +2,6 @@
 // it, and the call takes effect when the thread goes on.
 
 #include "hashed_wheel_timer/internal/recurring/conductor.h"
-#include "hashed_wheel_timer/repeated_timer.h"
 #include "tests/support/held_timer.h"
 #include "tests/support/repeated_timer_support.h"
 

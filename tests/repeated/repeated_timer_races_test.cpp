@@ -47,9 +47,7 @@ class Watch {
     Watch& watch_;
   };
 
-  std::atomic<int> inside_ = 0;
-  std::atomic<int> triggers_ = 0;
-  std::atomic<int> destroyed_ = 0;
+  std::atomic<int> inside_ = 0, triggers_ = 0, destroyed_ = 0;
   int unguarded_ = 0;
 };
 

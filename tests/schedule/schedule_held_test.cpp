@@ -58,8 +58,7 @@ TEST_F(ScheduleHeld, ASingleRunMayEndBeforeScheduleReturns) {
 // A thread of the executor is held at the end of the first run, in new_timeout().
 
 TEST(ScheduleHeldInExecutor, AnExpiryLeavesTheRunToTheThreadThatArms) {
-  std::atomic<int> runs = 0;
-  std::atomic<int> inside = 0;
+  std::atomic<int> runs = 0, inside = 0;
   ThreadPerJob threads;
   HeldTimer timer{{.tick_duration = 1ms, .executor = threads.executor()}};
   const auto task = schedule(timer, Schedule::fixed_rate(0s, 1ms), [&] {

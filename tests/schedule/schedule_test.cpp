@@ -261,8 +261,7 @@ TEST(ScheduleCatchUp, ARunLongerThanThreePeriods) {
 TEST(ScheduleCancel, TheJobMayCancelItselfAndNothingRunsAfterwards) {
   for (const CatchUp catch_up : {CatchUp::Skip, CatchUp::Burst}) {
     ManualTimer timer;
-    std::shared_ptr<ScheduledTask> task;
-    std::shared_ptr<ScheduledTask> dropped;
+    std::shared_ptr<ScheduledTask> task, dropped;
     int others = 0;
     dropped = schedule(timer, Schedule::fixed_rate(1ms, 1ms).limit(5), [&] { ++others, dropped.reset(); });
     task = schedule(timer, Schedule::fixed_rate(1ms, 1ms, catch_up), [&] {

@@ -2,8 +2,6 @@
 
 #include "hashed_wheel_timer/histogram.h"
 
-#include <cmath>
-
 #include "tests/support/test_support.h"
 
 namespace hwt {

@@ -200,8 +200,7 @@ TYPED_TEST(LatenessOfTimers, ShowsThatTheWorkerWokeUpAfterADeadlineItWasWokenFor
 
 TYPED_TEST(LatenessOfTimers, IncludesTheTasksOfTheTickBefore) {
   // The sum of all latenesses, as these tasks see it.
-  std::atomic<std::int64_t> in_first = 0;
-  std::atomic<std::int64_t> in_second = 0;
+  std::atomic<std::int64_t> in_first = 0, in_second = 0;
   TypeParam timer{1ms};
   Gate gate(timer);
   const std::int64_t before = ns(timer.lateness().sum());

@@ -210,8 +210,7 @@ TYPED_TEST(SlowTasks, OneIsReportedThatRanWhileAnotherThreadDestroyedTheTimer) {
 }
 
 TYPED_TEST(SlowTasks, TheHandlerMayUseTheTimerAndMayDestroyIt) {
-  std::atomic<bool> refused = false;
-  std::atomic<bool> ran_after = false;
+  std::atomic<bool> refused = false, ran_after = false;
   std::unique_ptr<TypeParam> timer;
   this->options_.on_slow_task = [&](const Timeout& slow, nanoseconds) {
     timer->new_timeout([&] { ran_after = true; }, 0ns);

@@ -11,8 +11,7 @@ namespace hwt::internal {
 
 /// Checks the invariants of the bucket with this number. Slow.
 inline bool is_consistent(const Bucket& bucket, std::size_t number) {
-  std::uint32_t items = 0;
-  std::uint32_t holes = 0;
+  std::uint32_t items = 0, holes = 0;
   const Chunk* last = nullptr;
   bool sweep_is_valid = bucket.sweep == nullptr;
   for (Chunk* chunk = bucket.first; chunk != nullptr; chunk = chunk->next) {

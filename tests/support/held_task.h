@@ -1,7 +1,5 @@
 #pragma once
 
-#include <utility>
-
 #include "tests/support/test_support.h"
 
 namespace hwt::test {

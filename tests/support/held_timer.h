@@ -1,12 +1,7 @@
 #pragma once
 
-#include <atomic>
-#include <exception>
-#include <utility>
-
 #include "hashed_wheel_timer/internal/engine/worker_thread.h"
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
-#include "hashed_wheel_timer/threaded_timer.h"
 #include "tests/support/test_support.h"
 
 namespace hwt::test {

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <optional>
-
-#include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "tests/support/test_support.h"
 
@@ -60,10 +57,8 @@ class RepeatedTimerFixture : public ::testing::Test {
   ErrorLog errors_;
   ManualTimer clock_{1ms, {}, errors_.handler()};
   Times triggers_;
-  int asked_ = 0;
-  int destroyed_ = 0;
-  bool in_trigger_ = false;
-  bool throws_ = false;
+  int asked_ = 0, destroyed_ = 0;
+  bool in_trigger_ = false, throws_ = false;
   std::thread::id destroyed_on_;
   std::function<void()> during_;
   std::function<void()> when_destroyed_;

@@ -1,18 +1,9 @@
 #pragma once
 
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <iterator>
 #include <map>
-#include <utility>
-#include <vector>
 
-#include "hashed_wheel_timer/internal/wheel/revolutions.h"
-#include "hashed_wheel_timer/internal/wheel/slot_levels.h"
-#include "hashed_wheel_timer/internal/wheel/wheel.h"
 #include "tests/support/checked_wheel.h"
 
 namespace hwt::internal {
@@ -236,8 +227,7 @@ class WheelModel {
   Tick floor_ = 0;
   std::uint64_t last_order_ = 0;
   int checks_ = 0;
-  bool broken_ = false;
-  bool stopped_ = false;
+  bool broken_ = false, stopped_ = false;
   // Of the last walk.
   Tick tick_ = 0;
   std::uint64_t walk_ = 0;

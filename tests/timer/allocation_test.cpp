@@ -228,8 +228,7 @@ std::int64_t left_by_a_thread_that_comes_late(bool moves) {
     auto timer = make_timer<T>();
     Timeout timeout = timer->new_timeout([] {}, kFar);
     settle(*timer);
-    std::atomic<bool> held = false;
-    std::atomic<bool> destroyed = false;
+    std::atomic<bool> held = false, destroyed = false;
     std::jthread late([&, timeout = std::move(timeout)]() mutable {
       const AllocationObserver observer([&](std::size_t) {
         for (held = true; !destroyed;) std::this_thread::yield();
@@ -245,7 +244,7 @@ std::int64_t left_by_a_thread_that_comes_late(bool moves) {
 }
 
 TEST(Allocation, AHandleThatIsUsedWhileTheTimerEndsLeavesNothingBehind) {
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 3; ++i)
     for (const bool moves : {false, true}) {
       SCOPED_TRACE(moves ? "moves" : "does not move");
       for (const std::int64_t left : {left_by_a_thread_that_comes_late<HashedWheelTimer>(moves),
@@ -254,7 +253,6 @@ TEST(Allocation, AHandleThatIsUsedWhileTheTimerEndsLeavesNothingBehind) {
         EXPECT_TRUE(i == 0 || left < 5000) << left << ", less than a core";
       }
     }
-  }
 }
 
 /// The wheel has no memory for the new places of moved timeouts. More have moved than the 256 recheck requests that the
@@ -331,20 +329,18 @@ TEST(Allocation, CancelAfterTransferNeverFails) {
       return struck;
     });
   };
-  for (const bool on_a_new_thread : {false, true}) {
+  for (const bool on_a_new_thread : {false, true})
     for (const std::int64_t count : {std::int64_t{1}, Shortage::kAll}) {
       SCOPED_TRACE(std::to_string(count) + (on_a_new_thread ? " on a new thread" : ""));
       EXPECT_GE(failures(on_a_new_thread, count), 2);
     }
-  }
 }
 
 /// The link of a node that is cancelled without memory lies where the end of a large callable was, so the callable is
 /// destroyed first.
 TEST(Allocation, ACallableThatFillsItsNodeIsDestroyedOnceByACancelWithoutMemory) {
   struct Filling {
-    std::shared_ptr<int> first;
-    std::shared_ptr<int> last;
+    std::shared_ptr<int> first, last;
     void operator()() const { ADD_FAILURE() << "ran although it was cancelled"; }
   };
   static_assert(detail::kFitsNode<Filling> && sizeof(Filling) + sizeof(void*) == detail::kTaskStorageSize);
@@ -554,8 +550,7 @@ TEST(Allocation, FailsAnywhereInAManualTimer) {
       std::thread([&] {
         std::vector<Timeout> pending;
         pending.reserve(2000);
-        std::size_t ran = 0;
-        std::size_t ended = 0;
+        std::size_t ran = 0, ended = 0;
         Shortage shortage(n, count);
         std::optional<ManualTimer> timer;
         struck = throws<std::bad_alloc>([&] { timer.emplace(1ms); });
@@ -601,7 +596,7 @@ TEST(WithoutMemory, AManualTimerIsToBeDrivenAtOnce) {
   ASSERT_FALSE(timer.next_wakeup() == timer.now());
   // Each in a slot of its own, until the wheel has no place left for one more. That one is cancelled.
   bool full = false;
-  for (int i = 2; i < 64 && !full; ++i) {
+  for (int i = 2; i < 64 && !full; ++i)
     for (const auto span : {1ms, 64ms, 64 * 64ms}) {
       Timeout other = timer.new_timeout([] {}, i * span);
       full = is_to_be_driven_at_once_without_memory();
@@ -609,7 +604,6 @@ TEST(WithoutMemory, AManualTimerIsToBeDrivenAtOnce) {
       EXPECT_TRUE(other.cancel());
       break;
     }
-  }
   ASSERT_TRUE(full);
   ASSERT_FALSE(is_to_be_driven_at_once_without_memory()) << "the one that was cancelled needs no place";
   EXPECT_TRUE(timeout.reschedule(1ms));
@@ -785,8 +779,7 @@ TEST(WithoutMemory, AThreadThatHasUsedNoTimerCancels) {
 TEST(WithoutMemory, ForTheNumberOfASlabATimeoutIsRefusedAndTheNextIsNot) {
   constexpr int kTimeouts = 1'100'000;
   constexpr std::size_t kNumbers = 1024 * sizeof(internal::SlabDirectory::Entry);
-  int refused = 0;
-  int failed = 0;
+  int refused = 0, failed = 0;
   ManualTimer timer;
   for (int i = 0; i < kTimeouts; ++i) {
     std::optional<Shortage> shortage;

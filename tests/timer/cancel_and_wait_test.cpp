@@ -116,7 +116,7 @@ TYPED_TEST(CancelAndWait, IsTrueOnceForAPendingTimeoutAndDestroysTheCallable) {
 
 TYPED_TEST(CancelAndWait, WaitsWhileTheTaskRunsOrItsCallableIsDestroyedAlsoInAnExecutorOfATimerThatIsGone) {
   enum class Where { Worker, Inline, Elsewhere, ElsewhereAndTheTimerIsGone };
-  for (const Where where : {Where::Worker, Where::Inline, Where::Elsewhere, Where::ElsewhereAndTheTimerIsGone}) {
+  for (const Where where : {Where::Worker, Where::Inline, Where::Elsewhere, Where::ElsewhereAndTheTimerIsGone})
     for (const In held_in : {In::Run, In::Destructor}) {
       Story story(held_in);
       ThreadPerJob threads;
@@ -130,7 +130,6 @@ TYPED_TEST(CancelAndWait, WaitsWhileTheTaskRunsOrItsCallableIsDestroyedAlsoInAnE
       EXPECT_TRUE(story.ran);
       EXPECT_TRUE(story.destroyed);
     }
-  }
 }
 
 TYPED_TEST(CancelAndWait, WaitsForACallableThatNeedsNoDestructionAndForATimerTask) {
@@ -435,8 +434,7 @@ void race(Rig& timer) {
   constexpr int kThreads = 2;
   constexpr int kRounds = 250 / (kSanitized ? 4 : 1);
   constexpr int kAtOnce = 16;
-  std::atomic<int> cancelled = 0;
-  std::atomic<int> ran = 0;
+  std::atomic<int> cancelled = 0, ran = 0;
   run_together(kThreads, [&](int seed) {
     std::minstd_rand random(static_cast<unsigned>(seed + 1));
     for (int round = 0; round < kRounds; ++round) {

@@ -75,9 +75,7 @@ TYPED_TEST(Conformance, AnEarlierTickRunsFirst) {
     // Otherwise a worker that wakes up late may find some of them overdue. It runs those in the order of scheduling.
     const auto held = timer.hold();
     const auto start = timer->now();
-    for (const int ms : {60, 5, 40, 20}) {
-      timer->new_timeout([&order, ms] { order.push_back(ms); }, start + ms * 1ms);
-    }
+    for (const int ms : {60, 5, 40, 20}) timer->new_timeout([&order, ms] { order.push_back(ms); }, start + ms * 1ms);
     timer->new_timeout([&] { done = true; }, start + 100ms);
   }
   ASSERT_TRUE(timer.until([&] { return done.load(); }));
@@ -110,8 +108,7 @@ TYPED_TEST(Conformance, ADeadlineIsKeptAsItWasPassed) {
 }
 
 TYPED_TEST(Conformance, ANegativeDelayOrAPassedDeadlineIsDueNowAndTheEndOfTimeIsNever) {
-  std::atomic<int> due = 0;
-  std::atomic<int> never = 0;
+  std::atomic<int> due = 0, never = 0;
   const auto shared = std::make_shared<RecordingTask>();
   Rig<TypeParam> timer;
   const Time now = timer->now();
@@ -122,9 +119,7 @@ TYPED_TEST(Conformance, ANegativeDelayOrAPassedDeadlineIsDueNowAndTheEndOfTimeIs
   }
   const auto infinite = std::chrono::duration<double>(std::numeric_limits<double>::infinity());
   const std::array<When, 4> endless{nanoseconds::max(), std::chrono::hours::max(), infinite, Time::max()};
-  for (const When when : endless) {
-    EXPECT_EQ(timer->new_timeout([&] { ++never; }, when).deadline(), Time::max());
-  }
+  for (const When when : endless) EXPECT_EQ(timer->new_timeout([&] { ++never; }, when).deadline(), Time::max());
   timer->new_timeout([&] { ++never; }, Time::max() - 1ns);
   timer.settle();
   EXPECT_EQ(due, static_cast<int>(past.size())) << "no later than a delay of zero that came after them";
@@ -191,8 +186,7 @@ TYPED_TEST(Conformance, TasksThatScheduleThemselvesInThePastLetTimePass) {
 }
 
 TYPED_TEST(Conformance, ANewDeadlineHoldsLaterEarlierAndForNeverAndLetsTheTimeoutBeCancelled) {
-  std::atomic<int> runs = 0;
-  std::atomic<int> early = 0;
+  std::atomic<int> runs = 0, early = 0;
   const auto task = [&](Timeout& self) {
     ++runs;
     if (self.timer()->now() < self.deadline()) ++early;
@@ -276,8 +270,7 @@ TYPED_TEST(Conformance, AnExpiredTimeoutCannotBeCancelledOrMoved) {
 }
 
 TYPED_TEST(Conformance, ExceptionsReachTheHandlerAndTheTimerGoesOn) {
-  std::atomic<int> errors = 0;
-  std::atomic<int> runs = 0;
+  std::atomic<int> errors = 0, runs = 0;
   Rig<TypeParam> timer({.on_task_error = [&](const std::exception_ptr& error, const Timeout& timeout) {
     EXPECT_TRUE(timeout.is_expired());
     EXPECT_THROW(std::rethrow_exception(error), std::runtime_error);
@@ -421,15 +414,11 @@ TYPED_TEST(Conformance, StopInsideATaskOrCancelledIsRefused) {
 }
 
 TYPED_TEST(Conformance, EveryTimeoutHasExactlyOneFate) {
-  constexpr int kThreads = 3;
-  constexpr int kPerThread = 4000;
+  constexpr int kThreads = 3, kPerThread = 4000;
   std::array<std::vector<std::atomic<int>>, kThreads> fates;
   for (auto& of_thread : fates) of_thread = std::vector<std::atomic<int>>(kPerThread);
   Rig<TypeParam> timer;
-  std::atomic<int> producing = kThreads;
-  std::atomic<int> early = 0;
-  std::atomic<int> cancelled = 0;
-  std::atomic<int> expired = 0;
+  std::atomic<int> producing = kThreads, early = 0, cancelled = 0, expired = 0;
   std::thread crowd([&] {
     run_together(kThreads, [&](int thread) {
       std::mt19937 random(static_cast<std::uint32_t>(thread));

@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <iostream>
-#include <new>
 
 #include "tests/support/any_timer.h"
 

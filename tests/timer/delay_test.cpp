@@ -2,11 +2,7 @@
 
 #include "hashed_wheel_timer/delay.h"
 
-#include <new>
-#include <ratio>
-
 #include "hashed_wheel_timer/keyed_timer.h"
-#include "hashed_wheel_timer/leeway.h"
 #include "hashed_wheel_timer/passive_wheel.h"
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "hashed_wheel_timer/schedule.h"
@@ -205,8 +201,7 @@ TYPED_TEST_SUITE(LeewayOf, AllTimers);
 
 TYPED_TEST(LeewayOf, NeverRunsBeforeTheDeadlineNorAfterTheLeeway) {
   constexpr auto kLeeway = 20ms;
-  std::atomic<int> early = 0;
-  std::atomic<int> ran = 0;
+  std::atomic<int> early = 0, ran = 0;
   const auto timer = make_timer<TypeParam>();
   std::vector<Timeout> timeouts;
   std::vector<Time> deadlines;

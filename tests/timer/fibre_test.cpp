@@ -70,12 +70,11 @@ class FibreTest : public ::testing::TestWithParam<bool> {
     if (kSanitized) GTEST_SKIP() << "sanitizers must be told of each change of a stack";
   }
   static void run(const std::function<void(Fibre&)>& body) {
-    for (const bool stay : {true, false}) {
+    for (const bool stay : {true, false})
       for (int round = 0; round < 20; ++round) {
         Fibre fibre(body);
         run_on_many_threads(fibre, stay);
       }
-    }
   }
 };
 TYPED_TEST_SUITE(FibreTest, ThreadedTimers, TimerNames);

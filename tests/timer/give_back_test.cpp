@@ -4,11 +4,7 @@
 
 #include <iterator>
 
-#include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/engine/worker_thread.h"
-#include "hashed_wheel_timer/internal/memory/batch_stack.h"
-#include "hashed_wheel_timer/internal/memory/node.h"
-#include "hashed_wheel_timer/internal/memory/slab.h"
 #include "hashed_wheel_timer/internal/platform/pages.h"
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 #include "tests/support/allocation_hook.h"
@@ -100,8 +96,7 @@ class AfterAPeak : public ::testing::Test {
   }
   /// Cancels the timeouts, except one of every `each`. Returns those.
   static std::vector<Timeout> cancel_but_one_of(std::size_t each, std::vector<Timeout>& timeouts) {
-    std::vector<Timeout> gone;
-    std::vector<Timeout> left;
+    std::vector<Timeout> gone, left;
     for (std::size_t i = 0; i < timeouts.size(); ++i) (i % each == 0 ? left : gone).push_back(std::move(timeouts[i]));
     timeouts.clear();
     cancel_all(gone);
@@ -214,8 +209,7 @@ TEST_F(AfterAPeak, TheTimerIsIdleAgainAndTimeoutsAmongThemGoOnAndHandlesStillAns
 /// Of every sixth page a single timeout goes on, and ends after the worker has looked: too few to call it again. They
 /// have ids, so the worker frees them all. This thread's pool would keep 2,304 of them, some in each of many pages.
 TEST_F(AfterAPeak, APageThatItsLastTimeoutHeldGoesTooInAnIdleTimer) {
-  constexpr std::size_t kLarge = 300'000;
-  constexpr std::size_t kEach = 400;
+  constexpr std::size_t kLarge = 300'000, kEach = 400;
   HastyTimer timer(2s);  // in which the last ones are to end
   const std::vector<TimeoutId> all = far_ids(timer, kLarge);
   for (const TimeoutId id : all) slabs_.add(timer.find(id));
@@ -396,8 +390,7 @@ class PreemptedInDepot {
 
 /// SECURITY.md: each such preemption adds at most the nodes of one more peak.
 TEST(NodesHiddenInTheDepot, AddAtMostOnePeakEachTime) {
-  constexpr std::size_t kAlive = 30'000;
-  constexpr std::size_t kHidden = 4;
+  constexpr std::size_t kAlive = 30'000, kHidden = 4;
   constexpr std::size_t kKept = 2304 + 2 * 4352;  // by the pool: docs/design.md, "Memory"
   ManualTimer timer(1ms);
   Slabs slabs;
@@ -480,8 +473,7 @@ TEST_F(AfterAPeak, TheWorkerSleepsUntilItIsTimeToLookAndIfTheMemoryWasInUseWhenI
 /// A call of advance() makes at most 8 steps of a collection, so it takes only some milliseconds longer. The nodes are
 /// those of pools whose threads do nothing more.
 TEST_F(AfterAPeak, IsCollectedInSmallSteps) {
-  constexpr int kThreads = 20;
-  constexpr int kEach = 10'000;
+  constexpr int kThreads = 20, kEach = 10'000;
   // A step takes 2,048 nodes, and may exceed that because it takes whole batches.
   constexpr std::int64_t kNodesOfACall = 8 * (2048 + 4096 + 256);
   constexpr std::size_t kPagesOfACall = 8 * 8 * internal::Slab::kMaxPages;  // a step gives back at most 8 slabs

@@ -301,8 +301,7 @@ TEST(OrderWithoutMemory, HoldsForTimeoutsBeforeAndAfterTheShortage) {
     constexpr int kTimeouts = 20 * kFew;
     Order order(kTimeouts);
     HashedWheelTimer timer(1ms);
-    int next = 0;
-    int refused = 0;
+    int next = 0, refused = 0;
     {
       const Gate gate(timer);
       const auto dead = [&] { EXPECT_TRUE(timer.new_timeout(must_not_run, kFar).cancel()); };

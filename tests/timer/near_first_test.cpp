@@ -3,9 +3,7 @@
 
 #include <map>
 
-#include "hashed_wheel_timer/internal/handover/inbox.h"
 #include "hashed_wheel_timer/internal/handover/intake.h"
-#include "hashed_wheel_timer/internal/handover/pairing_heap.h"
 #include "perf/micro/threadless_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
@@ -23,8 +21,7 @@ using perf::ThreadlessTimer;
 /// Many places with far entries. The index of an entry is the number of its place.
 class ManyPlaces : public testing::Test {
  protected:
-  static constexpr std::int64_t kNear = 100;
-  static constexpr std::int64_t kLater = 1'000'000;
+  static constexpr std::int64_t kNear = 100, kLater = 1'000'000;
   static constexpr std::uint32_t kPlaces = 1000;
   static constexpr std::size_t kEntries = 20;
 
@@ -441,8 +438,7 @@ TEST_F(AProducer, ThatIsNewCallsTheWorkerWhen60000TimeoutsWereAliveAtTwoSifts) {
 /// Otherwise one call in a hundred thousand would take milliseconds.
 TEST_F(AProducer, LooksAtFewEntriesInEachCall) {
   add(1);
-  std::size_t seen = 0;
-  std::size_t most = 0;
+  std::size_t seen = 0, most = 0;
   for (int i = 0; i < 100'000; ++i) {
     const std::size_t before = seen;
     add(1);
@@ -482,8 +478,7 @@ TEST(AWorker, TakesAllFromTimeToTime) {
 
 /// Each of the threads has too few timeouts to call the worker, and does nothing more.
 TEST(NearFirst, TimeoutsThatAnotherThreadCancelsGiveTheirMemoryBack) {
-  constexpr int kThreads = 3;
-  constexpr int kOfEach = 12'000;
+  constexpr int kThreads = 3, kOfEach = 12'000;
   HashedWheelTimer timer(1ms);
   const TimeoutId far = timer.add(must_not_run, 30min);
   call_worker(Node::of(timer.find(far))->core());

@@ -1,11 +1,6 @@
 // The promises of README.md, "Promises": a suite for each, under its number and its sentence there. The lines with
 // "Also" name other tests of the promise.
 
-#include <cstring>
-#include <new>
-
-#include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/support/test_support.h"
 #include "tests/support/worker_call.h"
 
@@ -174,8 +169,7 @@ TEST(Promise5, OneThreadsTimeoutsRunInDeadlineOrderDespiteCancellations) {
 
 TEST(Promise6, NeverMoreThanTheLimitAreAccepted) {
   constexpr int kLimit = 100;
-  std::atomic<int> accepted = 0;
-  std::atomic<int> rejected = 0;
+  std::atomic<int> accepted = 0, rejected = 0;
   HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = kLimit}};
   run_together(4, [&](int) {
     for (int i = 0; i < 100; ++i) {
@@ -319,8 +313,7 @@ TEST(Promise9, ExpiredIsCountedBeforeTheTaskRuns) {
 // Also tests/timer/idle_test.cpp: Transfers
 
 TEST(Promise10, AFloodDoesNotKeepTheWorkerFromExpiring) {
-  constexpr int kLimit = 100'000;
-  constexpr int kFlood = 250'000;
+  constexpr int kLimit = 100'000, kFlood = 250'000;
   std::atomic<std::int64_t> left_when_first_ran = -1;
   std::atomic<int> runs = 0;
   HashedWheelTimer timer(1ms);

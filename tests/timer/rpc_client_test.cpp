@@ -36,9 +36,7 @@ TEST(RpcClient, CompletesACallByTheAnswerTheTimeoutOrItsEnd) {
 /// A call that has timed out is no longer in the map, and is still being completed.
 TEST(RpcClient, OutlivesACallThatIsBeingCompleted) {
   HashedWheelTimer timer(1ms);
-  std::atomic<bool> begun = false;
-  std::atomic<bool> ending = false;
-  std::atomic<bool> gone = false;
+  std::atomic<bool> begun = false, ending = false, gone = false;
   auto client = std::make_unique<Client>(timer);
   client->call(1, [&](const char*) {
     begun = true;

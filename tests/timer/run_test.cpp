@@ -88,8 +88,7 @@ TYPED_TEST(RunTest, TakesOverAfterTheTaskThatRuns) {
 TYPED_TEST(RunTest, LosesNothingAndKeepsTheOrderWhileItTakesOver) {
   for (int round = 0; round < 30; ++round) {
     auto timer = make_timer<TypeParam>();
-    constexpr int kThreads = 3;
-    constexpr int kEach = 300;
+    constexpr int kThreads = 3, kEach = 300;
     std::array<std::atomic<int>, kThreads> next{};
     std::atomic<int> out_of_order = 0;
     std::optional<Runner> runner;

@@ -176,7 +176,7 @@ TYPED_TEST(IdOf, ATimeoutIsCancelledByAnyThreadInAnyState) {
   const std::array<std::function<TimeoutId()>, 3> ways{
       [&] { return timer->add([] {}, kFar); }, [&] { return timer->add([token] {}, kFar); },
       [&] { return timer->add([token, n = std::array<char, 200>()] { static_cast<void>(n); }, kFar); }};
-  for (unsigned state = 0; state < 8; ++state) {
+  for (unsigned state = 0; state < 8; ++state)
     for (const auto& add : ways) {
       const TimeoutId id = add();
       const bool in_wheel = (state & 1) != 0;
@@ -194,7 +194,6 @@ TYPED_TEST(IdOf, ATimeoutIsCancelledByAnyThreadInAnyState) {
       EXPECT_EQ(static_cast<bool>(found), found.is_cancelled());
       EXPECT_FALSE(found.cancel());
     }
-  }
   settle(*timer);
   EXPECT_EQ(timer->pending_timeouts(), 0);
 }

@@ -2,9 +2,6 @@
 // a thread has in a timer.
 
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/handover/seat.h"
-#include "hashed_wheel_timer/internal/memory/node.h"
-#include "hashed_wheel_timer/internal/memory/node_pool.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
 #include "tests/support/when_copied.h"
@@ -54,8 +51,7 @@ class StoppedThread {
   }
 
  private:
-  Latch arrived_;
-  Latch go_on_;
+  Latch arrived_, go_on_;
   std::atomic<bool> in_the_midst_ = false;
   std::jthread thread_;
 };
@@ -93,7 +89,7 @@ TEST(BeforeASleep, ATimeoutThatIsScheduledOrMovedToEarlierIsFound) {
   };
   const std::vector<std::function<void(Timeout&)>> ways{move, move_twice, move_elsewhere, move_by_two,
                                                         schedule_another};
-  for (std::size_t way = 0; way < ways.size(); ++way) {
+  for (std::size_t way = 0; way < ways.size(); ++way)
     for (const bool in_the_wheel : {false, true}) {
       SCOPED_TRACE("way " + std::to_string(way));
       Latch ran;
@@ -110,7 +106,6 @@ TEST(BeforeASleep, ATimeoutThatIsScheduledOrMovedToEarlierIsFound) {
       });
       EXPECT_TRUE(ran.wait(10s)) << "the worker sleeps although a timeout is due";
     }
-  }
 }
 
 class WithAThreadInReschedule : public ::testing::Test {
@@ -186,8 +181,7 @@ TYPED_TEST(StoppedTimer, HasNonePendingWhenStopReturns) {
   for (const std::int64_t limit : {-1, 10}) {
     TypeParam timer(Options{.max_pending_timeouts = limit});
     timer.new_timeout([] {}, kFar);
-    Latch enqueues;
-    Latch stopped;
+    Latch enqueues, stopped;
     std::jthread late([&] {
       bool is_built = false;  // in its node. From then on a new_timeout() allocates only to enqueue it
       bool held = false;

@@ -103,7 +103,7 @@ TEST(WhenTest, OnlyADelayCanBeNaN) {
 
 /// The readings of both clocks around the making of a When bound its deadline.
 TEST(WallClock, APointBecomesTheOneAtWhichTheWallClockShowsItAndNeverAnEarlierOne) {
-  for (const nanoseconds ahead : {nanoseconds(1h), nanoseconds(-1h), nanoseconds(0), nanoseconds(24h * 36500)}) {
+  for (const nanoseconds ahead : {nanoseconds(1h), nanoseconds(-1h), nanoseconds(0), nanoseconds(24h * 36500)})
     for (int i = 0; i < 1000; ++i) {
       const auto steady_before = steady_clock::now();
       const WallPoint wall = system_clock::now();
@@ -115,7 +115,6 @@ TEST(WallClock, APointBecomesTheOneAtWhichTheWallClockShowsItAndNeverAnEarlierOn
       ASSERT_GE(when.nanoseconds(), (steady_before.time_since_epoch() + ahead - system_clock::duration(1)).count());
       ASSERT_LE(nanoseconds(when.nanoseconds()), steady_clock::now().time_since_epoch() + ahead + 1s) << "generous";
     }
-  }
 }
 
 TEST(WallClock, TheEndOfTheWallClockIsNeverAndItsBeginningIsDueNow) {

@@ -3,16 +3,10 @@
 
 #include "hashed_wheel_timer/internal/wheel/bucket.h"
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <random>
 #include <set>
-#include <vector>
 
 #include "gtest/gtest.h"
-#include "hashed_wheel_timer/internal/wheel/wheel_item.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/checked_wheel.h"
 
@@ -39,7 +33,7 @@ TEST(Chunk, KeepsAddressAndTagOfEachEntry) {
                                       std::uint64_t{0x00ab'cdef'0123'4540}, std::uint64_t{0x1234'0000'0000'0080}}) {
     chunk.top = Chunk::top_of(item_at(address));
     EXPECT_EQ(chunk.top, address >> 48);
-    for (const std::uint64_t tag : {0u, 1u, 63u}) {
+    for (const std::uint64_t tag : {0u, 1u, 63u})
       for (std::size_t i = 0; i < Chunk::kEntries; ++i) {
         chunk.assign(i, address | tag);
         EXPECT_EQ(chunk.entry(i), (address | tag) & 0xffff'ffff'ffffu);
@@ -52,7 +46,6 @@ TEST(Chunk, KeepsAddressAndTagOfEachEntry) {
         chunk.assign(i, 0);
         EXPECT_EQ(chunk.entry(i), 0u);
       }
-    }
   }
 }
 
@@ -120,8 +113,7 @@ class BucketOfHoles : public ::testing::Test {
   /// Removes the items in this order. Checks how many others each removal moves, and how many chunks it gives back.
   void remove(const std::vector<Item*>& order) {
     std::vector<WheelItem::Position> places(kItems);
-    std::size_t most_moved = 0;
-    std::size_t most_given_back = 0;
+    std::size_t most_moved = 0, most_given_back = 0;
     for (std::size_t removed = 0; removed < order.size(); ++removed) {
       for (std::size_t i = 0; i < kItems; ++i) places[i] = items_[i].position;
       const std::size_t before = chunks();

@@ -1,20 +1,8 @@
 // What each wheel does, whatever it is made of. A new wheel is one more of AllWheels.
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <random>
-#include <string>
-#include <type_traits>
-#include <vector>
-
 #include "gtest/gtest.h"
-#include "hashed_wheel_timer/internal/wheel/bucket.h"
-#include "hashed_wheel_timer/internal/wheel/wheel.h"
 #include "tests/fuzz/wheel_walk.h"
-#include "tests/support/allocation_hook.h"
 #include "tests/support/build_kind.h"
-#include "tests/support/wheel_model.h"
 #include "tests/wheel/turn.h"
 
 namespace hwt::internal {
@@ -144,7 +132,7 @@ TYPED_TEST(EveryWheel, InsertWithoutMemoryChangesNothingAndAfterReserveItNeedsNo
 /// Memory comes and goes. Items are inserted, removed and postponed. Each is taken in its tick. An item whose new place
 /// needs memory is looked at by each walk until there is some.
 TYPED_TEST(EveryWheel, WithoutMemoryNothingIsLostOrLate) {
-  for (const std::int64_t size : {1, 2, 8, 64}) {
+  for (const std::int64_t size : {1, 2, 8, 64})
     for (unsigned seed = 1; seed <= 6; ++seed) {
       if (!this->model_.kHashed && size == 1) continue;
       SCOPED_TRACE("size " + std::to_string(size) + ", seed " + std::to_string(seed));
@@ -203,7 +191,6 @@ TYPED_TEST(EveryWheel, WithoutMemoryNothingIsLostOrLate) {
       run_all(wheel);
       for (const Item& item : items) ASSERT_FALSE(item.in_wheel());
     }
-  }
 }
 
 /// The memory of items that have come, were removed or cleared serves the next ones.

@@ -2,19 +2,13 @@
 
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 
-#include <cstddef>
-#include <cstdint>
 #include <fstream>
-#include <utility>
-#include <vector>
 
 #if defined(__linux__)
 #include <unistd.h>
 #endif
 
 #include "gtest/gtest.h"
-#include "tests/support/checked_wheel.h"
-#include "tests/support/wheel_model.h"
 #include "tests/wheel/turn.h"
 
 namespace hwt::internal {
@@ -64,8 +58,7 @@ TEST(HashedWheel, AWrongGuessIsCorrectedOnceUnlessTheBucketIsLarge) {
 #if defined(__linux__)
 std::int64_t resident_bytes() {
   std::ifstream statm("/proc/self/statm");
-  std::int64_t total_pages = 0;
-  std::int64_t resident_pages = -1;
+  std::int64_t total_pages = 0, resident_pages = -1;
   statm >> total_pages >> resident_pages;
   return resident_pages * sysconf(_SC_PAGESIZE);
 }

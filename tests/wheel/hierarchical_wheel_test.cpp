@@ -3,21 +3,10 @@
 
 #include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <deque>
-#include <map>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include "gtest/gtest.h"
-#include "hashed_wheel_timer/internal/wheel/slot_levels.h"
-#include "tests/support/allocation_hook.h"
 #include "tests/support/build_kind.h"
-#include "tests/support/checked_wheel.h"
 #include "tests/wheel/turn.h"
 
 namespace hwt::internal {
@@ -46,8 +35,8 @@ class AllOfASmallWheel : public ::testing::TestWithParam<std::tuple<std::int64_t
 /// From every cursor to every tick, over several levels, however the cursor came to where it is.
 TEST_P(AllOfASmallWheel, ExactFromEveryCursorToEveryTick) {
   constexpr Tick kTicks = test::kCounting ? 80 : test::kSanitized ? 150 : 300;  // nine levels of 2 slots, five of 4
-  for (Tick cursor = 0; cursor < kTicks; ++cursor) {
-    for (Tick due = cursor; due <= kTicks; ++due) {
+  for (Tick cursor = 0; cursor < kTicks; ++cursor)
+    for (Tick due = cursor; due <= kTicks; ++due)
       for (const bool by_skipping : {false, true}) {
         HierarchicalWheel wheel = this->wheel();
         if (by_skipping) {
@@ -57,15 +46,13 @@ TEST_P(AllOfASmallWheel, ExactFromEveryCursorToEveryTick) {
         }
         ASSERT_NO_FATAL_FAILURE(expect_exact(wheel, due)) << "from " << cursor;
       }
-    }
-  }
 }
 
 /// A second item comes at any time until the first one is due.
 TEST_P(AllOfASmallWheel, ExactForEveryTwo) {
   constexpr Tick kTicks = test::kCounting ? 30 : test::kSanitized ? 40 : 70;
-  for (Tick first = 0; first <= kTicks; ++first) {
-    for (Tick now = 0; now <= first; ++now) {
+  for (Tick first = 0; first <= kTicks; ++first)
+    for (Tick now = 0; now <= first; ++now)
       for (Tick second = now; second <= kTicks; ++second) {
         HierarchicalWheel wheel = this->wheel();
         Item a;
@@ -78,8 +65,6 @@ TEST_P(AllOfASmallWheel, ExactForEveryTwo) {
         ASSERT_EQ(a.came_at, first) << "with " << second << " at " << now;
         ASSERT_EQ(b.came_at, second) << "with " << first << " from " << now;
       }
-    }
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Slots, AllOfASmallWheel,
@@ -87,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Slots, AllOfASmallWheel,
 
 /// Around each border between two levels, from the beginning and from elsewhere.
 TEST(HierarchicalWheel, ExactAtTheBordersOfLevels) {
-  for (const std::int64_t slots : {2, 4, 16, 64, 256, 4096}) {
+  for (const std::int64_t slots : {2, 4, 16, 64, 256, 4096})
     for (const Tick start : {Tick{0}, Tick{1}, Tick{62}, Tick{63}, Tick{1'000'003}, (Tick{1} << 40) - 1}) {
       for (const Tick border : {Tick{64}, Tick{256}, Tick{4 * 256}, Tick{64 * 64}, Tick{64 * 64 * 64}, Tick{65'536},
                                 Tick{1} << 24, Tick{1} << 30, Tick{1} << 36, Tick{1} << 60, Tick{3} << 61}) {
@@ -102,7 +87,6 @@ TEST(HierarchicalWheel, ExactAtTheBordersOfLevels) {
         }
       }
     }
-  }
 }
 
 /// The walk of a tick in a higher level was stopped, and nothing that it left is there any more.
@@ -136,8 +120,7 @@ TEST(HierarchicalWheel, AfterASkipNearIsNear) {
 
 /// One expire() moves at most some thousands of items of a slot, so that due items need not wait for all of them.
 TEST(HierarchicalWheel, OfACrowdedSlotOnlySomeThousandsComeDownAtATime) {
-  constexpr std::size_t kItems = 300'000;
-  constexpr std::size_t kCrowd = 8192;
+  constexpr std::size_t kItems = 300'000, kCrowd = 8192;
   struct Row {
     std::int64_t slots;
     Tick first;

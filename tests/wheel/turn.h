@@ -2,11 +2,7 @@
 
 // Turns a wheel whose items are ModelItems, without a model beside it.
 
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <string>
-#include <vector>
 
 #include "gtest/gtest.h"
 #include "hashed_wheel_timer/internal/wheel/wheel.h"

@@ -174,7 +174,8 @@ class CalendarTimetable final : public Timetable {
   }
 
   std::optional<Wait> after_run(time_point, time_point ended, std::exception_ptr& errors) override {
-    last_run_ = occurrence_;
+    // Its jitter ends with the run. If the clock was set back, the occurrence may come again, with another jitter.
+    last_run_ = std::exchange(occurrence_, std::nullopt);
     known_ = false;
     look_at_the_clock(errors);
     ended_ = wall_ ? floor<seconds>(*wall_) : begun_;
@@ -262,7 +263,7 @@ class CalendarTimetable final : public Timetable {
     }
     known_ = true;
     occurrence_ = found;
-    if (!found || found == before) return;  // an occurrence keeps its jitter
+    if (!found || found == before) return;  // an awaited occurrence keeps its jitter
     shift_ = nanoseconds::zero();
     overdue_since_ = (system_clock::time_point::min)();
     const nanoseconds until = distance(*wall_, *found);

@@ -6,6 +6,10 @@
 
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
 
+#if defined(PARENT_WITHOUT_EXCEPTIONS) && (defined(__cpp_exceptions) || defined(__cpp_rtti))
+#error "the library passes its own flags on"
+#endif
+
 int main() {
   using namespace std::chrono_literals;
   std::promise<hwt::Timeout> ran;
