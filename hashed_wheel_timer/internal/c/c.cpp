@@ -53,8 +53,16 @@ void expect(bool good, const char* text) {
   if (!good) [[unlikely]]
     throw std::invalid_argument(text);
 }
-void expect_driven(const hwt_timer& timer) {
-  expect(timer.threaded == nullptr, "timer: it has a thread (expected: HWT_LOOP or HWT_MANUAL)");
+
+/// Like use(), for a call that turns the wheel of a timer without a thread, and so makes the timer that of this
+/// process.
+template <class Call>
+int turn(hwt_timer* timer, const char* caller, Call call) noexcept {
+  if (timer != nullptr && timer->threaded == nullptr) hwt::internal::adopt(*timer);
+  return use(timer, caller, EDEADLK, [&] {
+    expect(timer->threaded == nullptr, "timer: it has a thread (expected: HWT_LOOP or HWT_MANUAL)");
+    call();
+  });
 }
 
 hwt_id add(hwt_timer* timer, hwt::When when, hwt_callback callback, void* argument, const char* caller) noexcept {
@@ -216,8 +224,7 @@ void hwt_get_stats_sized(const hwt_timer* timer, hwt_stats* stats, std::size_t s
 
 std::int64_t hwt_next(hwt_timer* timer) noexcept {
   std::int64_t next = -1;
-  use(timer, "hwt_next", EDEADLK, [&] {
-    expect_driven(*timer);
+  turn(timer, "hwt_next", [&] {
     try {
       std::size_t ran = 0;
       const auto due = timer->loop != nullptr ? timer->loop->run_due(0, ran) : timer->manual->next_wakeup();
@@ -231,8 +238,7 @@ std::int64_t hwt_next(hwt_timer* timer) noexcept {
 
 std::int64_t hwt_advance(hwt_timer* timer, std::int64_t now_ns) noexcept {
   std::size_t ran = 0;
-  const int error = use(timer, "hwt_advance", EDEADLK, [&] {
-    expect_driven(*timer);
+  const int error = turn(timer, "hwt_advance", [&] {
     if (timer->loop != nullptr) {
       timer->loop->run_due((std::numeric_limits<std::size_t>::max)(), ran);
     } else {
@@ -243,8 +249,7 @@ std::int64_t hwt_advance(hwt_timer* timer, std::int64_t now_ns) noexcept {
 }
 
 int hwt_on_earlier(hwt_timer* timer, hwt_callback callback, void* argument) noexcept {
-  return use(timer, "hwt_on_earlier", EDEADLK, [&] {
-    expect_driven(*timer);
+  return turn(timer, "hwt_on_earlier", [&] {
     std::function<void()> call;
     if (callback != nullptr) call = [callback, argument] { hwt::internal::call(callback, argument); };
     if (timer->loop != nullptr) {
