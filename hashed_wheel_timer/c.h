@@ -16,7 +16,9 @@
  * pthread_exit(), or whose thread is cancelled by pthread_cancel().
  * A call with a wrong argument changes nothing, and hwt_last_error() names the argument. A call that fails sets errno.
  * Any other call leaves errno as it is, also hwt_cancel() and hwt_cancel_and_wait() of a stale id. In the child of a
- * fork(), calls on a timer that the parent has used fail with EPERM. Only hwt_stop() and hwt_destroy() work there. */
+ * fork(), calls on a timer that the parent has used fail with EPERM. Only hwt_stop() and hwt_destroy() work there. But
+ * hwt_next(), hwt_advance() and hwt_on_earlier() make an HWT_LOOP or HWT_MANUAL timer the child's: then all work. At
+ * the fork no other thread of the parent may have been in a call or a callback of that timer. */
 
 /* NOLINTBEGIN(modernize-deprecated-headers): for C */
 #include <stddef.h>

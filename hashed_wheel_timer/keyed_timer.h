@@ -53,8 +53,10 @@ enum class KeyedResult {
 /// may call the KeyedTimer. Hash, on_expire, the function of on_earlier(), and the construction and destruction of keys
 /// and values run without a lock. An expiry waits for no lock. If it finds one held, the key is destroyed later,
 /// perhaps by another thread.
-/// Fork: in the child, the destructor, stop() and drain() return at once, with nothing, and release nothing. The child
-/// must not call other members, except size(), because a lock may stay locked for ever.
+/// Fork: in the child, while the timer is still the parent's, the destructor, stop() and drain() return at once, with
+/// nothing, and release nothing. The child must not call other members, except size(), because a lock may stay locked
+/// for ever. All members work once the child has turned a timer without a thread, or started one that the parent had
+/// not. Then no other thread may have been in a call at the fork.
 /// Not for: outliving its Timer. If an executor drops an expiry, the value stays, overdue, until it is moved, replaced
 /// or taken out. The table grows with the keys, and only drain() and stop() free its memory. A key whose
 /// value was replaced takes the memory of two values until it ends.
@@ -166,11 +168,11 @@ class KeyedTimer {
   std::vector<Item> take_all(bool for_good);
 
   Timer& timer_;
-  internal::Sleeper& sleeper_;  // of timer_, for HeldCalls
   const Hash hash_{};
   const Equal equal_{};
   const detail::HashSeed seed_ = detail::HashSeed::random();
   State* const state_;
+  internal::Sleeper& sleeper_;  // of timer_, for HeldCalls
 };
 
 }  // namespace hwt

@@ -29,8 +29,10 @@ namespace hwt {
 /// the call. A task starts in the first run_due() after the end of its tick. If the loop waits for the eventfd without
 /// EPOLLET, it must read the eventfd, or it spins.
 /// Threads: any thread may call any member. Tasks run on the thread that calls run_due(), or in Options::executor.
-/// Fork: in the child, the timer goes on with its own copy of the pending timeouts. But if another thread was in a call
-/// of it or of its Timeouts at the fork, the child may call only stop() and the destructor.
+/// Fork: both processes have the pending timeouts, and run their tasks. In the child, the first run_due() or
+/// on_earlier() makes the timer the child's. Until then stop() returns nothing, the destructor releases nothing, and
+/// objects that use the timer cancel nothing. At the fork no other thread may be in a task, or in a call of the timer,
+/// of its Timeouts or of such an object. Otherwise the child may call only stop() and the destructor.
 /// Not for: tests, which want a clock of their own (ManualTimer); an io_context (net::LoopTimer); a loop whose objects
 /// can carry their timeout as a base class (PassiveWheel).
 /// Source: the deadline queue inside libuv, libevent and Asio, opened to all threads.

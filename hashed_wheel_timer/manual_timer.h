@@ -27,8 +27,11 @@ namespace hwt {
 /// deadline. A delay of zero or less, and a deadline that is not after now(), are due at the next grid point.
 /// Threads: any thread may call any member. One thread at a time advances, and others wait for it. Tasks run on the
 /// thread that calls advance(), or in Options::executor.
-/// Fork: in the child, the timer goes on with its own copy of the pending timeouts. But if another thread was in a call
-/// of it or of its Timeouts at the fork, the child may call only stop() and the destructor.
+/// Fork: both processes have the pending timeouts, and run their tasks. In the child, the first advance(),
+/// advance_to(), next_wakeup() or on_earlier() makes the timer the child's. Until then stop() returns nothing, the
+/// destructor releases nothing, and objects that use the timer cancel nothing. At the fork no other thread may be in a
+/// task, or in a call of the timer, of its Timeouts or of such an object. Otherwise the child may call only stop() and
+/// the destructor.
 /// Not for: event loops. now() stands still between two calls, so a delay would count from the last wake-up of the loop
 /// and end early. LoopTimer reads the real clock.
 /// Source: compare folly's ManualTimekeeper.

@@ -58,7 +58,7 @@ class HWT_API TimeoutScope {
   /// Cancels all pending timeouts. Then, one after the other, takes back each task that waits in an executor, and waits
   /// for each task that runs on another thread. While it waits for one, the executor may start another. A task of the
   /// scope may destroy the scope: the destructor does not wait for that task. Do not hold a lock that a task takes. In
-  /// a forked child it cancels nothing, waits for nothing and releases nothing.
+  /// a forked child, while the timer is still the parent's, it cancels nothing, waits for nothing and releases nothing.
   ~TimeoutScope();
   TimeoutScope(const TimeoutScope&) = delete;
   TimeoutScope& operator=(const TimeoutScope&) = delete;
@@ -122,7 +122,7 @@ class HWT_API TimeoutScope {
 
   Timer& timer_;                           // may be gone; see core()
   std::optional<BatchExecutor> executor_;  // never changed
-  const std::int64_t process_;             // the process that made the scope; a forked child is another one
+  const std::int64_t process_;             // that made the scope
   // A node of the timer that is no timeout, with a reference, so that the timer's core exists as long as the scope.
   // Null until the first add(), which stores it before it returns an id. release by that add(), acquire by a cancel()
   // without the lock: it sees the node.

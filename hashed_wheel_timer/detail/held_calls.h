@@ -5,8 +5,6 @@
 
 namespace hwt {
 
-class Timer;
-
 namespace internal {
 class Sleeper;
 }
@@ -29,9 +27,6 @@ class HWT_API HeldCalls {
   }
   HeldCalls(const HeldCalls&) = delete;
   HeldCalls& operator=(const HeldCalls&) = delete;
-
-  /// Returns the sleeper by which this class knows a timer, for an object that may outlive it.
-  static internal::Sleeper& sleeper_of(const Timer& timer) noexcept;
 
   /// Ceases to hold calls back, and makes the call if there is one. Precondition: calls are held back.
   void make() noexcept;

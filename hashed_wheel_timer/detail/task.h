@@ -28,7 +28,7 @@ enum class TaskKind : std::uint8_t {
 /// The reason why a task will not run. The timer notifies a task that waits, such as a coroutine or an asynchronous
 /// operation, which otherwise would wait for ever. It does so at the moment that each reason below names, not when the
 /// last handle goes. No task is notified after cancel() and cancel_and_wait(), because the caller knows, nor in a
-/// forked child, because the tasks belong to the parent.
+/// forked child on a timer of its parent.
 ///
 ///   struct Waiter {                          // any callable that has this member
 ///     void operator()();                     // expired
@@ -37,9 +37,10 @@ enum class TaskKind : std::uint8_t {
 ///   timer.new_timeout(Waiter{...}, delay);
 ///
 /// Guarantees: once the timer has taken the callable, it calls exactly one of operator() and will_not_run(), once. It
-/// calls neither after cancel() and cancel_and_wait(), nor in a forked child. No lock is held. stop() does not use the
-/// timer once it has notified the first task, so that task may destroy the timer. An exception goes to
-/// Options::on_task_error. A program that got the timeout from stop() may still run the task by hand.
+/// calls neither after cancel() and cancel_and_wait(), nor in a forked child on a timer of its parent. No
+/// lock is held. stop() does not use the timer once it has notified the first task, so that task may destroy the timer.
+/// An exception goes to Options::on_task_error. A program that got the timeout from stop() may still run the task by
+/// hand.
 enum class NotRun : unsigned char {
   Stopped,  // notified by Timer::stop() or the destructor; if a task destroys its timer, after that task
   Refused,  // notified by new_timeout(), if it has already taken the callable, which it then destroys

@@ -809,10 +809,12 @@ TEST(CDeathTest, AFunctionThatThrowsEndsTheProgramWithALine) {
 }
 
 // A child of a program with threads must not make threads under a sanitizer; this one makes none.
-TEST(CMisuse, AForkedChildIsRefusedTheTimersInUse) {
+TEST(CMisuse, AForkedChildIsRefusedTheTimersInUseUnlessItTurnsThem) {
   const Owner timer = make(HWT_HASHED_WHEEL);
   const Owner unused = make(HWT_HASHED_WHEEL);
   const hwt_id id = add_far(timer);
+  const Owner loop = make(HWT_LOOP);
+  const hwt_id in_loop = add_far(loop);
   const int status = hwt::test::status_of_child([&] {
     const auto refused = [](std::int64_t result, std::int64_t expected) {
       const bool right = result == expected && errno == EPERM && says("in use by the parent of this process");
@@ -825,7 +827,8 @@ TEST(CMisuse, AForkedChildIsRefusedTheTimersInUse) {
                        refused(hwt_reschedule(inherited, id, kMs), -1) && refused(hwt_now(inherited), -1) &&
                        refused(hwt_pending(inherited), -1) && refused(hwt_start(inherited), EPERM) &&
                        refused(hwt_run(inherited), EPERM) && hwt_stop(inherited, nullptr, nullptr) == 0 &&
-                       hwt_pending(unused) == 0;
+                       hwt_pending(unused) == 0 && refused(hwt_cancel(loop, in_loop), -1) && hwt_next(loop) != -1 &&
+                       hwt_cancel(loop, in_loop) == 0;
     hwt_destroy(inherited);
     return right ? 0 : 1;
   });

@@ -9,7 +9,11 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "hashed_wheel_timer/keyed_timer.h"
+#include "hashed_wheel_timer/loop_timer.h"
+#include "hashed_wheel_timer/repeated_timer.h"
 #include "hashed_wheel_timer/schedule.h"
+#include "hashed_wheel_timer/timeout_scope.h"
 #include "tests/support/forked_child.h"
 #include "tests/support/test_support.h"
 
@@ -232,6 +236,78 @@ TEST(Fork, AChildThatStopsOrDestroysATimerChangesNothingOfTheParents) {
   EXPECT_EQ(timer->stop().size(), 1u);
   EXPECT_EQ(manual->advance(1s), 1u);
   EXPECT_EQ(manual->stop().size(), 1u);
+}
+
+TEST(Fork, AChildThatTurnsATimerWithoutAThreadHasItsTimeoutsAndObjects) {
+  auto timer = std::make_unique<ManualTimer>();
+  int ran = 0;
+  const auto run = [&] { ++ran; };
+  timer->new_timeout(run, 1ms);
+  Hold idle;
+  const std::jthread other([&] { timer->new_timeout(run, 1ms), timer->new_timeout(run, kFar), idle(); });
+  ASSERT_TRUE(idle.wait_until_entered());
+  auto scope = std::make_unique<TimeoutScope>(*timer);
+  scope->add(run, 5ms);
+  auto keyed = std::make_unique<KeyedTimer<int, int>>(*timer, [&](int, int) { ++ran; });
+  for (const int key : {1, 2, 3}) (void)keyed->set(key, 0, 5ms);
+  RepeatedTimer repeated("inherited", 1ms, *timer, {.on_trigger = run});
+  repeated.start();
+  const auto task = schedule(*timer, Schedule::fixed_rate(1ms, 1ms), run);
+  expect_child_returns_0([&] {
+    if (timer->advance(2ms) != 6 || ran != 6) return 1;
+    scope.reset();
+    repeated.stop();
+    if (repeated.running() || !task->cancel()) return 2;
+    if (keyed->move(1, kFar) != KeyedResult::Moved || !keyed->remove(2) || keyed->drain().size() != 2) return 3;
+    (void)keyed->set(4, 0, 1ms);
+    keyed.reset();
+    if (timer->advance(1s) != 0 || timer->stop().size() != 1) return 4;
+    timer.reset();
+    return task->done() ? 0 : 5;
+  });
+  idle.let_go();
+  EXPECT_EQ(timer->advance(2ms), 6u) << "the parent's own";
+}
+
+TEST(Fork, AChildThatTurnsALoopTimerIsWokenWaitsForTasksAndStopsIt) {
+  NEEDS_THREADS_IN_THE_CHILD();
+  LoopTimer timer;
+  std::atomic<int> calls = 0;
+  timer.on_earlier([&] { ++calls; });
+  Timeout pending = timer.new_timeout([] {}, kFar);
+  expect_child_returns_0([&] {
+    timer.run_due();
+    const int before = calls;
+    std::atomic<bool> over = false;
+    Hold hold;
+    Timeout busy;
+    std::thread([&] { busy = timer.new_timeout([&] { hold(), over = true; }, 0ns); }).join();
+    if (calls != before + 1) return 1;
+    std::jthread loop([&] {
+      while (!over) timer.run_due();
+    });
+    if (!hold.wait_until_entered()) return 2;
+    const std::jthread later([&] { std::this_thread::sleep_for(20ms), hold.let_go(); });
+    busy.cancel_and_wait();
+    if (!over) return 3;
+    loop.join();
+    const int last = calls;
+    return timer.stop().size() == 1 && pending.is_cancelled() && calls == last + 1 ? 0 : 4;
+  });
+  EXPECT_TRUE(pending.cancel()) << "the parent's own";
+}
+
+TEST(Fork, AChildThatStartsATimerHasTheObjectsThatWereMadeBefore) {
+  NEEDS_THREADS_IN_THE_CHILD();
+  HashedWheelTimer timer(1ms);
+  KeyedTimer<int, int> keyed(timer, [](int, int) {});
+  std::optional<TimeoutScope> scope(timer);
+  expect_child_returns_0([&] {
+    (void)keyed.set(1, 0, kFar);
+    scope->add([] {}, kFar);
+    scope.reset();
+    return keyed.stop().size() == 1 && timer.pending_timeouts() == 0 ? 0 : 1;
+  });
 }
 
 TEST(Fork, AChildOfATaskThatDestroysATimerWithoutAThreadRunsNoOtherTask) {

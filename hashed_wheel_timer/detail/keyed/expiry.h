@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "hashed_wheel_timer/detail/core_hold.h"
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/detail/keyed/entry.h"
 #include "hashed_wheel_timer/timer.h"
@@ -16,7 +17,7 @@ namespace hwt::detail {
 /// The object that the timeouts of a KeyedTimer call when they expire. Each of their tasks has a reference to it.
 class HWT_API KeyedExpiry {
  public:
-  KeyedExpiry() noexcept;
+  explicit KeyedExpiry(const Timer& timer) noexcept : core(timer) {}
   KeyedExpiry(const KeyedExpiry&) = delete;
   KeyedExpiry& operator=(const KeyedExpiry&) = delete;
 
@@ -25,9 +26,7 @@ class HWT_API KeyedExpiry {
   /// Frees a record without references.
   virtual void free(KeyedRecord& record) noexcept = 0;
 
-  /// Returns whether this object was made before fork(), in the parent. Then its locks and lists may be in any state,
-  /// because other threads of the parent may have been changing them.
-  bool in_forked_child() const noexcept;
+  const CoreHold core;
 
   // A new object has one reference, which belongs to its maker.
   void add_reference() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
@@ -40,7 +39,6 @@ class HWT_API KeyedExpiry {
 
  private:
   std::atomic<std::size_t> references_{1};
-  const std::int64_t process_;
 };
 
 /// Schedules a call of expiry.expire(record, arming) and stores its handle in `timeout`. Takes over one reference to

@@ -53,8 +53,16 @@ void expect(bool good, const char* text) {
   if (!good) [[unlikely]]
     throw std::invalid_argument(text);
 }
-void expect_driven(const hwt_timer& timer) {
-  expect(timer.threaded == nullptr, "timer: it has a thread (expected: HWT_LOOP or HWT_MANUAL)");
+
+/// Like use(), for a call that turns the wheel of a timer without a thread, and so makes the timer that of this
+/// process.
+template <class Body>
+int turn(hwt_timer* timer, CCall& call, Body body) noexcept {
+  if (timer != nullptr && timer->threaded == nullptr) hwt::internal::adopt(*timer);
+  return use(timer, call, EDEADLK, [&] {
+    expect(timer->threaded == nullptr, "timer: it has a thread (expected: HWT_LOOP or HWT_MANUAL)");
+    body();
+  });
 }
 
 hwt_id add(hwt_timer* timer, hwt::When when, hwt_callback callback, void* argument, const char* caller) noexcept {
@@ -230,8 +238,7 @@ void hwt_get_stats_sized(const hwt_timer* timer, hwt_stats* stats, std::size_t s
 std::int64_t hwt_next(hwt_timer* timer) noexcept {
   CCall call("hwt_next");
   std::int64_t next = -1;
-  use(timer, call, EDEADLK, [&] {
-    expect_driven(*timer);
+  turn(timer, call, [&] {
     try {
       std::size_t ran = 0;
       const auto due = timer->loop != nullptr ? timer->loop->run_due(0, ran) : timer->manual->next_wakeup();
@@ -246,8 +253,7 @@ std::int64_t hwt_next(hwt_timer* timer) noexcept {
 std::int64_t hwt_advance(hwt_timer* timer, std::int64_t now_ns) noexcept {
   CCall call("hwt_advance");
   std::size_t ran = 0;
-  const int error = use(timer, call, EDEADLK, [&] {
-    expect_driven(*timer);
+  const int error = turn(timer, call, [&] {
     if (timer->loop != nullptr) {
       timer->loop->run_due((std::numeric_limits<std::size_t>::max)(), ran);
     } else {
@@ -259,8 +265,7 @@ std::int64_t hwt_advance(hwt_timer* timer, std::int64_t now_ns) noexcept {
 
 int hwt_on_earlier(hwt_timer* timer, hwt_callback callback, void* argument) noexcept {
   CCall call("hwt_on_earlier");
-  return use(timer, call, EDEADLK, [&] {
-    expect_driven(*timer);
+  return turn(timer, call, [&] {
     std::function<void()> wake;
     if (callback != nullptr) wake = [callback, argument] { hwt::internal::call(callback, argument); };
     if (timer->loop != nullptr) {

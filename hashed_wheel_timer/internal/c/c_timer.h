@@ -71,8 +71,8 @@ struct hwt_timer {
   hwt::ThreadedTimer* threaded = nullptr;
   hwt::internal::CLoopTimer* loop = nullptr;
   hwt::ManualTimer* manual = nullptr;
-  // c_process of the process that has used the timer; 0: none yet. relaxed: only fork() changes c_process, and the
-  // child has a copy of everything that the forking thread did.
+  // c_process of the process that has used the timer; 0: none yet. A forked child may adopt it. relaxed: only fork()
+  // changes c_process, and the child has a copy of everything that the forking thread did.
   mutable std::atomic<std::uint64_t> process{0};
 };
 
@@ -127,6 +127,13 @@ inline int check(const hwt_timer* timer, CCall& call) noexcept {
       [[likely]]
     return 0;
   return begin_use(timer, call);
+}
+
+/// Notes this process as the one that uses the timer.
+inline void adopt(hwt_timer& timer) noexcept {
+  // Reads first, because other threads read the same cache line.
+  const std::uint64_t here = c_process.load(std::memory_order_relaxed);
+  if (timer.process.load(std::memory_order_relaxed) != here) timer.process.store(here, std::memory_order_relaxed);
 }
 
 /// See hwt_last_error().

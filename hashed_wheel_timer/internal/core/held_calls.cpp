@@ -3,9 +3,8 @@
 
 #include <utility>
 
-#include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/handover/producer.h"
-#include "hashed_wheel_timer/timer.h"
+#include "hashed_wheel_timer/internal/platform/sleeper.h"
 
 namespace hwt::detail {
 
@@ -18,8 +17,6 @@ namespace {
 HWT_INITIAL_EXEC constinit thread_local HeldCalls* innermost_held = nullptr;
 
 }  // namespace
-
-Sleeper& HeldCalls::sleeper_of(const Timer& timer) noexcept { return timer.core_->sleeper(); }
 
 void HeldCalls::hold() noexcept {
   outer_ = std::exchange(innermost_held, this);

@@ -21,15 +21,17 @@ namespace hwt::internal {
 ///   Started   Stopping  stop() or the destructor
 ///   Stopping  Stopped   the thread that ends the timer, once the wheel is empty and the worker has ended
 ///   not Init  Stopped   stop() or the destructor in a forked child, which has no worker
+///   Started   Started   the first turn of a timer without a thread in a forked child, which changes only the process
 /// If the thread factory forks, the start() goes on in the child too. It sets Started or Init there, even after
 /// Stopped.
 enum class Phase : std::uint8_t { Init, Starting, Started, Stopping, Stopped };
 
-/// The phase of a timer, and the process in which it left Init. Both are in one word without a lock, so that a forked
-/// child can always tell that it is another process. Any thread reads the word. The table above names the threads that
-/// change it.
+/// The phase of a timer, and its process: that in which it left Init, or a forked child that has adopted it. Both are
+/// in one word without a lock, so that a forked child can always tell that it is another process. Any thread reads the
+/// word. The table above names the threads that change it.
 ///
-/// Each change is a release: a thread that reads it with acquire sees what came before, the start time above all.
+/// Each change is a release, or a read-modify-write that keeps the release before it: a thread that reads it with
+/// acquire sees what came before, the start time above all.
 /// AsymmetricFence orders it with the inbox when the timer stops.
 class Lifecycle {
  public:
@@ -46,9 +48,19 @@ class Lifecycle {
   /// This is a forked child, and the timer was the parent's when it forked. Its worker was not copied, and other
   /// threads of the parent may have been anywhere. So the child must not wait for anything that they could have locked,
   /// and must not free memory that they may have been using.
-  bool is_of_another_process() const noexcept {
-    const std::uint64_t word = word_.load(std::memory_order_relaxed);
-    return phase_of(word) != Phase::Init && process_of(word) != this_process();
+  bool is_of_another_process() const noexcept { return is_of_another_process(word_.load(std::memory_order_relaxed)); }
+
+  /// Returns whether this is a forked child that must not use an object of this timer, made in `process`. It must not
+  /// while the timer is that of another process, or has not started.
+  bool is_lost_to_child_of(std::int64_t process) const noexcept {
+    const std::int64_t here = this_process();
+    return process != here && process_of(word_.load(std::memory_order_relaxed)) != here;
+  }
+
+  /// Makes a started timer that of this process. Called by the thread that turns the wheel of a timer without a worker.
+  /// It holds the lock of the wheel, so no other thread was turning the wheel at the fork.
+  void adopt() noexcept {
+    if (is_of_another_process()) change(Phase::Started, Phase::Started, this_process());
   }
 
   /// Waits until the phase is no longer `phase`, which must be Starting or Stopping.
@@ -88,10 +100,15 @@ class Lifecycle {
     set(word_of(Phase::Stopped, this_process()));
   }
 
-  /// Sets Stopped, and keeps the id of the other process.
-  void stop_in_forked_child() noexcept {
-    assert(is_of_another_process());
-    set(word_of(Phase::Stopped, process_of(word_.load(std::memory_order_relaxed))));
+  /// If the timer is of another process, sets Stopped and keeps the id of that process. Returns whether it is. Another
+  /// thread of the child may be in adopt(): then the first exchange decides. relaxed: it publishes nothing.
+  bool stop_in_forked_child() noexcept {
+    std::uint64_t seen = word_.load(std::memory_order_relaxed);
+    while (is_of_another_process(seen)) {
+      const std::uint64_t stopped = word_of(Phase::Stopped, process_of(seen));
+      if (word_.compare_exchange_weak(seen, stopped, std::memory_order_relaxed)) return true;
+    }
+    return false;
   }
 
  private:
@@ -102,6 +119,9 @@ class Lifecycle {
   }
   static constexpr std::int64_t process_of(std::uint64_t word) noexcept {
     return static_cast<std::int64_t>(word >> kProcessShift);
+  }
+  static bool is_of_another_process(std::uint64_t word) noexcept {
+    return phase_of(word) != Phase::Init && process_of(word) != this_process();
   }
   static constexpr std::uint64_t word_of(Phase phase, std::int64_t process) noexcept {
     return static_cast<std::uint64_t>(process) << kProcessShift | static_cast<std::uint64_t>(phase);

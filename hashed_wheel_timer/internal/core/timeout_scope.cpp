@@ -34,7 +34,8 @@ TimeoutScope::TimeoutScope(Timer& timer, BatchExecutor executor) noexcept
 
 TimeoutScope::~TimeoutScope() {
   // In a forked child the members may be in any state, because another thread of the parent may have been in add().
-  if (process_ != internal::this_process()) {
+  Core* const core = this->core();
+  if (core == nullptr ? process_ != internal::this_process() : core->lifecycle().is_lost_to_child_of(process_)) {
     internal::abandon(ids_);
     internal::abandon(executor_);
     return;
@@ -48,7 +49,7 @@ TimeoutScope::~TimeoutScope() {
   const Timeout keeper = Node::adopt(keeper_.load(std::memory_order_relaxed));  // dropped when all have ended
   // Cancels all before it waits for one, so that no pending timeout expires meanwhile.
   std::erase_if(ids, [&](TimeoutId id) { return cancel(id) == CancelResult::Cancelled; });
-  for (const TimeoutId id : ids) core()->cancel_and_wait(id);
+  for (const TimeoutId id : ids) core->cancel_and_wait(id);
 }
 
 /// Returns the timer's core, or null before the first add().

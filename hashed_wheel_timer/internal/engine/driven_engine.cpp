@@ -22,6 +22,9 @@ class DrivenEngine::Turn {
  public:
   explicit Turn(DrivenEngine& engine) : kept_(engine.weak_from_this().lock()), engine_(engine), lock_(engine.mutex_) {
     engine_.turning_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    const std::uint64_t forks = fork_count();
+    if (std::exchange(engine_.forks_, forks) != forks) [[unlikely]]
+      engine_.core_->lifecycle().adopt();
   }
   ~Turn() {
     // Once, because destructors of the user may still call the engine.
@@ -255,10 +258,7 @@ bool DrivenEngine::finish() noexcept {
 
 std::vector<Timeout> DrivenEngine::stop() {
   // A thread of the parent may have been turning the wheel: see ThreadedEngine::destroy().
-  if (core_->lifecycle().is_of_another_process()) {
-    core_->lifecycle().stop_in_forked_child();
-    return {};
-  }
+  if (core_->lifecycle().stop_in_forked_child()) return {};
   refuse_inside_task("stop()");
   std::vector<Timeout> timeouts;
   // Reserves room first, so that without memory the timer is not stopped. (More may arrive before it stops.)
@@ -277,8 +277,7 @@ std::vector<Timeout> DrivenEngine::stop() {
 }
 
 void DrivenEngine::destroy() noexcept {
-  if (core_->lifecycle().is_of_another_process()) {
-    core_->lifecycle().stop_in_forked_child();
+  if (core_->lifecycle().stop_in_forked_child()) {
     kept_in_forked_child_ = weak_from_this().lock();
     return core_->forget_timer_in_forked_child();
   }

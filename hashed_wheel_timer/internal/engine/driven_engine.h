@@ -18,6 +18,7 @@
 #include "hashed_wheel_timer/internal/core/tick_grid.h"
 #include "hashed_wheel_timer/internal/engine/worker.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
+#include "hashed_wheel_timer/internal/platform/threads.h"
 #include "hashed_wheel_timer/internal/time/request_clock.h"
 #include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
 #include "hashed_wheel_timer/options.h"
@@ -103,6 +104,7 @@ class DrivenEngine final : public std::enable_shared_from_this<DrivenEngine>, pr
   // Hierarchical, because a tick of a nanosecond and a delay of years must cost no more than others.
   Worker<HierarchicalWheel> worker_;
   Unprocessed unprocessed_;
+  std::uint64_t forks_ = fork_count();  // at the latest turn
   bool destroyed_ = false;
   std::function<void()> earlier_;  // called by any thread, without the mutex; changes while no call is under way
   // Call earlier_ at the end of the turn, without the mutex. If there is none, at the end of a turn that has one.

@@ -148,10 +148,7 @@ void ThreadedEngine::finish() noexcept {
 }
 
 std::vector<Timeout> ThreadedEngine::stop() {
-  if (Lifecycle& life = core_->lifecycle(); life.is_of_another_process()) {
-    life.stop_in_forked_child();
-    return {};
-  }
+  if (core_->lifecycle().stop_in_forked_child()) return {};
   if (on_worker()) throw IllegalState("stop() cannot be called from inside a task");
   std::vector<Timeout> timeouts;
   // Reserves room first, so that without memory the timer is not stopped. (More may arrive before it stops.)
@@ -164,11 +161,7 @@ std::vector<Timeout> ThreadedEngine::stop() {
 
 void ThreadedEngine::destroy() noexcept {
   Lifecycle& life = core_->lifecycle();
-  if (life.is_of_another_process()) {
-    core_->forget_timer_in_forked_child();
-    life.stop_in_forked_child();
-    return;
-  }
+  if (life.stop_in_forked_child()) return core_->forget_timer_in_forked_child();
   core_->forget_timer();
   if (on_worker()) {
     // The task that runs now has destroyed the timer: the worker finishes on its own after it.

@@ -4,15 +4,12 @@
 #include <random>
 
 #include "hashed_wheel_timer/internal/memory/node.h"
-#include "hashed_wheel_timer/internal/platform/threads.h"
 #include "hashed_wheel_timer/internal/platform/waiting.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
 
 namespace hwt::detail {
 
-KeyedExpiry::KeyedExpiry() noexcept : process_(internal::this_process()) {}
 KeyedExpiry::~KeyedExpiry() = default;
-bool KeyedExpiry::in_forked_child() const noexcept { return process_ != internal::this_process(); }
 
 namespace {
 

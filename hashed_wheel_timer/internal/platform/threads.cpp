@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/internal/platform/threads.h"
 
+#include <atomic>
 #include <utility>
 
-#if defined(__linux__) || defined(__APPLE__)
-#include <pthread.h>
-#endif
 #if defined(__linux__)
 #include <sched.h>
 #endif
 #if defined(_WIN32)
 #include "hashed_wheel_timer/internal/platform/windows_api.h"
 #else
+#include <pthread.h>
 #include <unistd.h>
 #endif
 
 namespace hwt::internal {
 
 namespace {
+
+// relaxed: only fork() changes it, and the child has a copy of everything that the forking thread did.
+constinit std::atomic<std::uint64_t> forks{0};
+#if !defined(_WIN32)
+[[maybe_unused]] const int counts_forks =
+    pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+#endif
 
 void name_this_thread() noexcept {
 #if defined(__linux__)
@@ -67,6 +73,8 @@ std::int64_t this_process() noexcept {
   return getpid();
 #endif
 }
+
+std::uint64_t fork_count() noexcept { return forks.load(std::memory_order_relaxed); }
 
 std::thread make_worker_thread(std::function<void()> body) {
   std::thread thread([body = std::move(body)] {

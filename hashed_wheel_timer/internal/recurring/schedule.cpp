@@ -2,6 +2,7 @@
 #include "hashed_wheel_timer/schedule.h"
 
 #include "hashed_wheel_timer/detail/refuse_nan.h"
+#include "hashed_wheel_timer/internal/platform/forked_child.h"
 #include "hashed_wheel_timer/internal/recurring/scheduled_run.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
 
@@ -105,7 +106,8 @@ std::shared_ptr<ScheduledTask> schedule(Timer& timer, Schedule schedule, std::fu
   if (!job) refuse("schedule: job", "null", "a callable");
   const detail::SchedulePlan& plan = schedule.plan();
   expect_times("schedule: plan", plan);
-  auto run = std::make_shared<internal::ScheduledRun>(internal::make_timetable(plan), plan.limit, std::move(job));
+  auto run =
+      std::make_shared<internal::ScheduledRun>(timer, internal::make_timetable(plan), plan.limit, std::move(job));
   auto task = std::make_shared<ScheduledTask>(run);
   run->start(timer, task);
   return task;
