@@ -145,6 +145,11 @@ TEST_F(CancelAfter, FitsOperationsWithOverloadsAndOtherTokens) {
   EXPECT_EQ(ended, Error(kAborted));
   EXPECT_TRUE(deadline.expired());
   EXPECT_NO_THROW(accepted.get());
+  Error error;
+  here.async_read_some(host::buffer(buffer),
+                       host::redirect_error(net::cancel_after(timer, 1ms, [](std::size_t) {}), error));
+  run_again(loop);
+  EXPECT_EQ(error, Error(kAborted));
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 

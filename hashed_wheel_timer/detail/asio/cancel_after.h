@@ -124,6 +124,15 @@ struct CancelAfter {
   HWT_ASIO::cancellation_type type;
 };
 
+/// The return_type of an async_result, if it has one. Some adapters need it before Asio 1.28.
+template <class Result>
+struct ReturnTypeOf {};
+template <class Result>
+  requires requires { typename Result::return_type; }
+struct ReturnTypeOf<Result> {
+  using return_type = typename Result::return_type;
+};
+
 }  // namespace detail
 
 /// A completion token that limits its operation. After a delay that begins with the operation, or at a deadline, the
@@ -156,7 +165,8 @@ detail::CancelAfter<std::decay_t<Token>> cancel_after(
 /// @cond specializations of Asio's customization points
 // The return type is written out, because Asio chooses between overloads of initiating functions by it.
 template <class Token, class... Signatures>
-class HWT_ASIO::async_result<hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Token>, Signatures...> {
+class HWT_ASIO::async_result<hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Token>, Signatures...>
+    : public hwt::HWT_ASIO_NAMESPACE::detail::ReturnTypeOf<HWT_ASIO::async_result<Token, Signatures...>> {
   template <class Initiation>
   using Within = hwt::HWT_ASIO_NAMESPACE::detail::InitiateWithin<std::decay_t<Initiation>>;
 
