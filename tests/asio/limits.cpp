@@ -185,6 +185,29 @@ TEST_F(Limit, CancelsOnTheExecutorOfTheHandlerWhereverItIsBound) {
   EXPECT_EQ(errors, std::vector<Error>{kAborted});
 }
 
+/// Begins a wait when its limit has expired, and has found nothing in the slot.
+struct BeginsLate {
+  using executor_type = host::io_context::executor_type;
+  executor_type get_executor() const noexcept { return test->loop.get_executor(); }
+  template <class Handler>
+  void operator()(Handler&& handler) const {
+    test->timer.advance(2ms);
+    EXPECT_EQ(test->loop.poll(), 1u);
+    async_wait(test->timer, get_executor(), kFar, std::forward<Handler>(handler));
+  }
+
+  Limit* test;
+};
+
+TEST_F(Limit, IsNotLostIfItExpiresBeforeTheOperationHasBegun) {
+  auto token = limited(Note{&errors});
+  host::async_initiate<decltype(token), void(Error)>(BeginsLate{this}, token);
+  EXPECT_TRUE(errors.empty());
+  loop.restart();
+  loop.poll();
+  EXPECT_EQ(errors, std::vector<Error>{kAborted});
+}
+
 TEST_F(CancelAfter, CancelsAtOnceWhereThereIsNoRoomAndNeverAfterTheTimersEnd) {
   HashedWheelTimer full(hwt::Options{.max_pending_timeouts = 1});
   const Timeout first = full.new_timeout([] {}, kFar);

@@ -8,10 +8,15 @@ namespace detail {
 /// The state that an operation and its time limit share until the operation has completed. InitiateWithin makes it. It
 /// then starts a wait whose handler is Emit, and after that the operation with a LimitedHandler. Emit cancels the
 /// operation through `signal`. So does Forward, when the program uses the slot of its own handler. LimitedHandler ends
-/// the limit. Nothing here is atomic: see Canceller for the threads.
+/// the limit. See Canceller for the threads of the members that are not atomic.
 struct Limit {
   HWT_ASIO::cancellation_signal signal;  // for the operation
   Timeout wait;
+  // The limit may expire while another thread initiates the operation, which then has nothing in its slot yet. Two
+  // threads exchange this for true: the initiating thread when the initiation has returned, and Emit. The later one
+  // cancels the operation. If that is the initiating thread, it posts an Emit. release after the initiation: pairs with
+  // the acquire of Emit, which uses the slot and the members above.
+  std::atomic<bool> one_is_done{false};
   bool done = false;
   bool in_slot = false;  // the slot of the handler holds a Forward of this limit
 };
@@ -25,8 +30,10 @@ struct Emit {
   void operator()(const Error& error) const {
     // If the timer has ended or its executor dropped the task, nothing is limited. If the timer refused the wait, the
     // operation is cancelled at once.
-    if (limit->done || error == HWT_ASIO::error::operation_aborted) return;
-    limit->signal.emit(type);
+    if (error != HWT_ASIO::error::operation_aborted) (*this)();
+  }
+  void operator()() const {
+    if (limit->one_is_done.exchange(true, std::memory_order_acquire) && !limit->done) limit->signal.emit(type);
   }
 
   std::shared_ptr<Limit> limit;
@@ -116,13 +123,20 @@ struct InitiateWithin {
     LimitedHandler<std::decay_t<Handler>> limited(std::forward<Handler>(handler), limit);
     auto slot = HWT_ASIO::get_associated_cancellation_slot(limited.handler);
     if (slot.is_connected()) slot.template emplace<Forward>(limit);
-    with_own_type(executor_of(operation, args...), [&]<class Own>(const Own& own) {
+    const auto executor = executor_of(operation, args...);
+    const auto handlers = HWT_ASIO::get_associated_executor(limited.handler, executor);
+    with_own_type(executor, [&]<class Own>(const Own& own) {
       using Emits = Emit<HWT_ASIO::associated_executor_t<std::decay_t<Handler>, Own>>;
       Emits emit{limit, type, HWT_ASIO::get_associated_executor(limited.handler, own)};
       limit->wait = WaitOperation<Emits, Own>::make(std::move(emit), own, true)
                         .start(WaitService::registry_of(own), *timer, when);
     });
     std::move(operation)(std::move(limited), std::forward<Args>(args)...);
+    if (!limit->one_is_done.exchange(true, std::memory_order_release)) return;
+    try {
+      HWT_ASIO::post(Emit<std::decay_t<decltype(handlers)>>{limit, type, handlers});
+    } catch (...) {  // no memory; not passed on, because the operation has begun
+    }
   }
 
   Initiation initiation;
