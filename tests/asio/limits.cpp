@@ -148,6 +148,66 @@ TEST_F(CancelAfter, FitsOperationsWithOverloadsAndOtherTokens) {
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
+struct Limit : WaitOnManualTimer {
+  auto limited(auto token) { return net::cancel_after(timer, 1ms, std::move(token)); }
+  auto on_other(auto token) { return host::bind_executor(other, std::move(token)); }
+  auto stoppable(auto token) { return host::bind_cancellation_slot(signal.slot(), std::move(token)); }
+  /// Expects that the limit of a wait comes to the loop, and then cancels and completes on the other one.
+  void expect_all_on_other(auto token) {
+    errors.clear();
+    for (host::io_context* const each : {&loop, &other}) each->restart();
+    async_wait(timer, loop.get_executor(), kFar, std::move(token));
+    timer.advance(2ms);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_TRUE(errors.empty());
+      EXPECT_EQ(loop.poll(), 1u);
+      EXPECT_EQ(other.poll(), 1u);
+    }
+    EXPECT_EQ(errors, std::vector<Error>{kAborted});
+  }
+
+  host::io_context other;
+  host::cancellation_signal signal;
+};
+
+TEST_F(Limit, CancelsOnTheExecutorOfTheHandlerWhereverItIsBound) {
+  expect_all_on_other(limited(on_other(Note{&errors})));
+  expect_all_on_other(on_other(limited(Note{&errors})));
+  expect_all_on_other(on_other(stoppable(limited(Note{&errors}))));
+  expect_all_on_other(stoppable(on_other(limited(Note{&errors}))));
+  Error error;
+  const auto note = [&] { errors.push_back(error); };
+  expect_all_on_other(host::redirect_error(on_other(limited(note)), error));
+  errors.clear();
+  async_wait(timer, loop.get_executor(), kFar, host::redirect_error(limited(note), error));
+  timer.advance(2ms);
+  EXPECT_EQ(run_again(loop), 2u) << "not on the executor of the wait";
+  EXPECT_EQ(errors, std::vector<Error>{kAborted});
+}
+
+/// Begins a wait when its limit has expired, and has found nothing in the slot.
+struct BeginsLate {
+  using executor_type = host::io_context::executor_type;
+  executor_type get_executor() const noexcept { return test->loop.get_executor(); }
+  template <class Handler>
+  void operator()(Handler&& handler) const {
+    test->timer.advance(2ms);
+    EXPECT_EQ(test->loop.poll(), 1u);
+    async_wait(test->timer, get_executor(), kFar, std::forward<Handler>(handler));
+  }
+
+  Limit* test;
+};
+
+TEST_F(Limit, IsNotLostIfItExpiresBeforeTheOperationHasBegun) {
+  auto token = limited(Note{&errors});
+  host::async_initiate<decltype(token), void(Error)>(BeginsLate{this}, token);
+  EXPECT_TRUE(errors.empty());
+  loop.restart();
+  loop.poll();
+  EXPECT_EQ(errors, std::vector<Error>{kAborted});
+}
+
 TEST_F(CancelAfter, CancelsAtOnceWhereThereIsNoRoomAndNeverAfterTheTimersEnd) {
   HashedWheelTimer full(hwt::Options{.max_pending_timeouts = 1});
   const Timeout first = full.new_timeout([] {}, kFar);

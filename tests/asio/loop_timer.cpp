@@ -188,6 +188,17 @@ TEST(LoopTimer, ALoopThatIsPolledInsideStopGoesOnAfterwards) {
   EXPECT_TRUE(loop.stopped());
 }
 
+TEST_F(LoopTimerOnALoop, ASecondStopDoesNotStopALoopWithoutWork) {
+  timer.new_timeout([] {}, kFar);
+  std::atomic<std::size_t> returned{0};
+  run_together(2, [&](int) { returned += timer.stop().size(); });
+  EXPECT_EQ(returned, 1u);
+  loop.run();
+  loop.restart();
+  EXPECT_TRUE(timer.stop().empty());
+  EXPECT_FALSE(loop.stopped());
+}
+
 TEST(LoopTimer, NoTaskStartsOnceAnotherThreadDestroysIt) {
   host::io_context loop;
   auto timer = std::make_unique<net::LoopTimer>(loop.get_executor());

@@ -30,6 +30,17 @@ VERSIONS = [
     (ASIO, (102201,), None),
 ]
 
+HIDES = "move bind_executor() or bind_cancellation_slot() inside of cancel_after()"
+HIDDEN = f"""#if __has_include(<asio/associator.hpp>)
+#include <asio.hpp>
+#include "hashed_wheel_timer/asio.h"
+void f(asio::steady_timer& wait, hwt::Timer& timer, asio::error_code& error) {{
+  wait.async_wait(asio::bind_executor(wait.get_executor(), asio::redirect_error(
+      hwt::net::cancel_after(timer, std::chrono::seconds(1), [] {{}}), error)));
+}}
+#else
+static_assert(false, "{HIDES}");
+#endif"""
 # Name, options, headers of the library, the rest of the program, an expected text, the limit of errors and warnings.
 PROGRAMS = [
     *[(f"{header} below C++20", ["-std=c++17"], [header], MAIN, "hashed_wheel_timer needs C++20", 1)
@@ -42,6 +53,7 @@ PROGRAMS = [
        f"int main() {{ auto plan = hwt::Schedule::once(std::chrono::seconds(1)); {call}; }}", "nodiscard", 1)
       for call in ["plan.limit(5)", "std::move(plan).limit(5)", "plan.jitter([](auto wait) { return wait; })",
                    "std::move(plan).jitter([](auto wait) { return wait; })"]],
+    ("a bound executor that a limit cannot see", [], [], HIDDEN, HIDES, 1),
     ("no mistake", [], ["hashed_wheel_timer", "keyed_timer"], f"{KEY} {HASH} {EQUAL} {KEYED}", "", 0),
 ]
 

@@ -8,10 +8,15 @@ namespace detail {
 /// The state that an operation and its time limit share until the operation has completed. InitiateWithin makes it. It
 /// then starts a wait whose handler is Emit, and after that the operation with a LimitedHandler. Emit cancels the
 /// operation through `signal`. So does Forward, when the program uses the slot of its own handler. LimitedHandler ends
-/// the limit. Nothing here is atomic: see Canceller for the threads.
+/// the limit. See Canceller for the threads of the members that are not atomic.
 struct Limit {
   HWT_ASIO::cancellation_signal signal;  // for the operation
   Timeout wait;
+  // The limit may expire while another thread initiates the operation, which then has nothing in its slot yet. Two
+  // threads exchange this for true: the initiating thread when the initiation has returned, and Emit. The later one
+  // cancels the operation. If that is the initiating thread, it posts an Emit. release after the initiation: pairs with
+  // the acquire of Emit, which uses the slot and the members above.
+  std::atomic<bool> one_is_done{false};
   bool done = false;
   bool in_slot = false;  // the slot of the handler holds a Forward of this limit
 };
@@ -25,8 +30,10 @@ struct Emit {
   void operator()(const Error& error) const {
     // If the timer has ended or its executor dropped the task, nothing is limited. If the timer refused the wait, the
     // operation is cancelled at once.
-    if (limit->done || error == HWT_ASIO::error::operation_aborted) return;
-    limit->signal.emit(type);
+    if (error != HWT_ASIO::error::operation_aborted) (*this)();
+  }
+  void operator()() const {
+    if (limit->one_is_done.exchange(true, std::memory_order_acquire) && !limit->done) limit->signal.emit(type);
   }
 
   std::shared_ptr<Limit> limit;
@@ -77,11 +84,27 @@ struct LimitedHandler {
   std::shared_ptr<Limit> limit;
 };
 
+/// Returns the executor of the I/O object for an initiation and its arguments. An adapter of Asio around the limit
+/// wraps the initiation. Before 1.31 the wrapper hides the executor, and has the initiation as `initiation_`, or passes
+/// it on as the first argument.
+template <class Initiation, class... Args>
+auto executor_of(const Initiation& initiation, const Args&... args) noexcept {
+  if constexpr (!std::is_same_v<HWT_ASIO::associated_executor_t<Initiation>, HWT_ASIO::system_executor>) {
+    return HWT_ASIO::get_associated_executor(initiation);
+  } else if constexpr (requires { initiation.initiation_; }) {
+    return executor_of(initiation.initiation_, args...);
+  } else if constexpr (sizeof...(args) != 0) {
+    return [](const auto& first, const auto&...) { return executor_of(first); }(args...);
+  } else {
+    return HWT_ASIO::system_executor();
+  }
+}
+
 /// The initiation of an operation with a time limit: starts the limit's wait, then the operation.
 template <class Initiation>
 struct InitiateWithin {
-  using executor_type = HWT_ASIO::associated_executor_t<Initiation>;
-  executor_type get_executor() const noexcept { return HWT_ASIO::get_associated_executor(initiation); }
+  using executor_type = decltype(executor_of(std::declval<const Initiation&>()));
+  executor_type get_executor() const noexcept { return executor_of(initiation); }
 
   template <class Handler, class... Args>
   void operator()(Handler&& handler, Args&&... args) && {
@@ -100,13 +123,20 @@ struct InitiateWithin {
     LimitedHandler<std::decay_t<Handler>> limited(std::forward<Handler>(handler), limit);
     auto slot = HWT_ASIO::get_associated_cancellation_slot(limited.handler);
     if (slot.is_connected()) slot.template emplace<Forward>(limit);
-    with_own_type(HWT_ASIO::get_associated_executor(operation), [&]<class Own>(const Own& own) {
+    const auto executor = executor_of(operation, args...);
+    const auto handlers = HWT_ASIO::get_associated_executor(limited.handler, executor);
+    with_own_type(executor, [&]<class Own>(const Own& own) {
       using Emits = Emit<HWT_ASIO::associated_executor_t<std::decay_t<Handler>, Own>>;
       Emits emit{limit, type, HWT_ASIO::get_associated_executor(limited.handler, own)};
       limit->wait = WaitOperation<Emits, Own>::make(std::move(emit), own, true)
                         .start(WaitService::registry_of(own), *timer, when);
     });
     std::move(operation)(std::move(limited), std::forward<Args>(args)...);
+    if (!limit->one_is_done.exchange(true, std::memory_order_release)) return;
+    try {
+      HWT_ASIO::post(Emit<std::decay_t<decltype(handlers)>>{limit, type, handlers});
+    } catch (...) {  // no memory; not passed on, because the operation has begun
+    }
   }
 
   Initiation initiation;
@@ -124,6 +154,75 @@ struct CancelAfter {
   HWT_ASIO::cancellation_type type;
 };
 
+/// The return_type of an async_result, if it has one. Some adapters need it before Asio 1.28.
+template <class Result>
+struct ReturnTypeOf {};
+template <class Result>
+  requires requires { typename Result::return_type; }
+struct ReturnTypeOf<Result> {
+  using return_type = typename Result::return_type;
+};
+
+/// Whether a completion token is the result of cancel_after(), or an adapter around it.
+template <class Token>
+inline constexpr bool kHasLimit = false;
+template <class Token>
+inline constexpr bool kHasLimit<CancelAfter<Token>> = true;
+template <template <class...> class Adapter, class... Parts>
+inline constexpr bool kHasLimit<Adapter<Parts...>> = (kHasLimit<Parts> || ...);
+
+/// Moves binders around cancel_after() inside. Outside, a bound slot would replace the slot of the limit. And the limit
+/// would not see a bound executor, on which it must cancel the operation.
+struct BindInside {
+  template <class Token>
+  static CancelAfter<Token> of(CancelAfter<Token>&& limited) {
+    return std::move(limited);
+  }
+  template <class Token, class Executor>
+  static auto of(HWT_ASIO::executor_binder<Token, Executor>&& binder) {
+    return bound(of(std::move(binder.get())), [&](auto&& token) {
+      return HWT_ASIO::bind_executor(binder.get_executor(), std::forward<decltype(token)>(token));
+    });
+  }
+  template <class Token, class Slot>
+  static auto of(HWT_ASIO::cancellation_slot_binder<Token, Slot>&& binder) {
+    return bound(of(std::move(binder.get())), [&](auto&& token) {
+      return HWT_ASIO::bind_cancellation_slot(binder.get_cancellation_slot(), std::forward<decltype(token)>(token));
+    });
+  }
+  template <class Adapter>
+  static Adapter of(Adapter&& adapter) {
+    static_assert(sizeof(Adapter) == 0,
+                  "a binder is around an adapter around cancel_after(): move bind_executor() or "
+                  "bind_cancellation_slot() inside of cancel_after()");
+    return std::move(adapter);
+  }
+
+ private:
+  template <class Token, class Bind>
+  static auto bound(CancelAfter<Token>&& limited, Bind bind) {
+    auto token = bind(std::move(limited.token));
+    return CancelAfter<decltype(token)>{limited.timer, limited.when, std::move(token), limited.type};
+  }
+  template <class Refused, class Bind>
+  static Refused bound(Refused&& refused, Bind /*bind*/) {
+    return std::move(refused);
+  }
+};
+
+/// The async_result of a binder around cancel_after().
+template <class Binder, class Signature, class Token = decltype(BindInside::of(std::declval<Binder>()))>
+struct InitiateBound : ReturnTypeOf<HWT_ASIO::async_result<Token, Signature>> {
+  template <class Initiation, class Given, class... Args>
+  static auto initiate(Initiation&& initiation, Given&& binder, Args&&... args)
+      -> decltype(HWT_ASIO::async_initiate<Token, Signature>(std::declval<Initiation>(), std::declval<Token&>(),
+                                                             std::declval<Args>()...)) {
+    Token token = BindInside::of(Binder(std::forward<Given>(binder)));
+    return HWT_ASIO::async_initiate<Token, Signature>(std::forward<Initiation>(initiation), token,
+                                                      std::forward<Args>(args)...);
+  }
+};
+
 }  // namespace detail
 
 /// A completion token that limits its operation. After a delay that begins with the operation, or at a deadline, the
@@ -137,13 +236,15 @@ struct CancelAfter {
 /// Guarantees: the operation completes once, by itself or cancelled. Its completion ends the limit. The handler's own
 /// cancellation slot still works. If the timer refuses the timeout, the operation is cancelled at once. But a stopped
 /// timer limits nothing, nor does a timer whose executor drops the task. So cancel the operation before you stop the
-/// timer. Works with any completion token, and any operation that has a cancellation slot. A binder may be inside, and
-/// bind_cancellation_slot() around it; with bind_executor() around that, too.
-/// Throws std::invalid_argument for a NaN. The initiation of the operation throws what async_wait() throws. Then the
-/// operation has not begun.
-/// Threads: the handler's executor must be an implicit or explicit strand, as for all cancellation in Asio.
-/// Not for: two limits around one operation that must be told apart.
-/// Source: Asio's cancel_after, from 1.31 on.
+/// timer. Works with any completion token, and any operation that has a cancellation slot. Adapters may be inside or
+/// around it. But bind_executor() and bind_cancellation_slot() must not be around another adapter around it, such as
+/// bind_executor(strand, as_tuple(cancel_after(...))), and do not compile there. The limit could not see what they
+/// bind. Put them inside, or directly around cancel_after(). Throws std::invalid_argument for a NaN. The initiation of
+/// the operation throws what async_wait() throws. Then the operation has not begun. Memory: the limit may expire while
+/// another thread begins the operation. If there is then no memory to post the cancellation, the operation has no
+/// limit. Threads: the handler's executor must be an implicit or explicit strand, as for all cancellation in Asio. The
+/// thread that begins the operation need not be on it. Not for: two limits around one operation that must be told
+/// apart. Source: Asio's cancel_after, from 1.31 on.
 template <class Token>
 detail::CancelAfter<std::decay_t<Token>> cancel_after(
     Timer& timer, When when, Token&& token, HWT_ASIO::cancellation_type type = HWT_ASIO::cancellation_type::terminal) {
@@ -156,7 +257,8 @@ detail::CancelAfter<std::decay_t<Token>> cancel_after(
 /// @cond specializations of Asio's customization points
 // The return type is written out, because Asio chooses between overloads of initiating functions by it.
 template <class Token, class... Signatures>
-class HWT_ASIO::async_result<hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Token>, Signatures...> {
+class HWT_ASIO::async_result<hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Token>, Signatures...>
+    : public hwt::HWT_ASIO_NAMESPACE::detail::ReturnTypeOf<HWT_ASIO::async_result<Token, Signatures...>> {
   template <class Initiation>
   using Within = hwt::HWT_ASIO_NAMESPACE::detail::InitiateWithin<std::decay_t<Initiation>>;
 
@@ -172,32 +274,16 @@ class HWT_ASIO::async_result<hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Token>
   }
 };
 
-// bind_cancellation_slot() around cancel_after(): binds the slot inside, because the limit needs the slot of the
-// operation for itself. Forward then passes on the cancellations of the bound slot.
-template <class Token, class Slot, class Signature>
-class HWT_ASIO::async_result<
-    HWT_ASIO::cancellation_slot_binder<hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Token>, Slot>, Signature> {
-  using Bound = HWT_ASIO::cancellation_slot_binder<Token, Slot>;
-  using Limited = hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Bound>;
-  // Moves the token out of a binder that is given away, and copies it otherwise. The get() of Asio returns a reference
-  // to it.
-  template <class Binder>
-  using TokenOf =
-      std::conditional_t<std::is_lvalue_reference_v<Binder> || std::is_const_v<std::remove_reference_t<Binder>>,
-                         const Token&, Token&&>;
+template <class Token, class Executor, class Signature>
+  requires hwt::HWT_ASIO_NAMESPACE::detail::kHasLimit<Token>
+class HWT_ASIO::async_result<HWT_ASIO::executor_binder<Token, Executor>, Signature>
+    : public hwt::HWT_ASIO_NAMESPACE::detail::InitiateBound<HWT_ASIO::executor_binder<Token, Executor>, Signature> {};
 
- public:
-  template <class Initiation, class Binder, class... Args>
-  static auto initiate(Initiation&& initiation, Binder&& binder, Args&&... args)
-      -> decltype(HWT_ASIO::async_initiate<Limited, Signature>(std::declval<Initiation>(), std::declval<Limited&>(),
-                                                               std::declval<Args>()...)) {
-    const Slot slot = binder.get_cancellation_slot();
-    auto& inner = binder.get();
-    Limited limited{inner.timer, inner.when, Bound(slot, static_cast<TokenOf<Binder>>(inner.token)), inner.type};
-    return HWT_ASIO::async_initiate<Limited, Signature>(std::forward<Initiation>(initiation), limited,
-                                                        std::forward<Args>(args)...);
-  }
-};
+template <class Token, class Slot, class Signature>
+  requires hwt::HWT_ASIO_NAMESPACE::detail::kHasLimit<Token>
+class HWT_ASIO::async_result<HWT_ASIO::cancellation_slot_binder<Token, Slot>, Signature>
+    : public hwt::HWT_ASIO_NAMESPACE::detail::InitiateBound<HWT_ASIO::cancellation_slot_binder<Token, Slot>,
+                                                            Signature> {};
 
 template <template <class, class> class Associator, class Handler, class Default>
 struct HWT_ASIO::associator<Associator, hwt::HWT_ASIO_NAMESPACE::detail::LimitedHandler<Handler>, Default>

@@ -45,9 +45,8 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
   /// Destroys pending callables and cancels TimerTasks. Must not race other calls on the timer, except calls on its
   /// Timeouts. May run inside a task.
   ~LoopTimer() override {
-    const auto work = HWT_ASIO::make_work_guard(loop_->get_executor());  // see stop()
+    const Running running(loop_);  // its turn cancels the alarm, because nothing is pending
     end();
-    loop_->wake();  // cancels the alarm, because nothing is pending
   }
 
   /// Returns the executor of the io_context.
@@ -55,11 +54,11 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
   /// Returns whether tasks run on the loop, because there is no executor.
   bool runs_on_loop() const noexcept { return runs_on_loop_; }
 
-  /// Ends the timer for good and returns the pending timeouts, cancelled. See Timer::stop().
+  /// Ends the timer for good and returns the pending timeouts, cancelled. See Timer::stop(). A later call only wakes
+  /// the loop.
   std::vector<Timeout> stop() override {
-    // Waits that end here count as work no longer, and their completions are not posted yet.
-    const auto work = HWT_ASIO::make_work_guard(get_executor());
-    return DrivenTimer::stop();  // which wakes the loop
+    const Running running(loop_);
+    return DrivenTimer::stop();
   }
 
  private:
@@ -149,6 +148,20 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
     HWT_ASIO::steady_timer alarm_;
     std::optional<std::chrono::steady_clock::time_point> armed_for_;
     hwt::detail::LoopDriver driver_;
+  };
+
+  /// Keeps the loop running while the timer ends. Waits that end then count as work no longer, and their completions
+  /// are not posted yet. Its destructor posts a turn before it drops the guard. A guard that is the last work stops the
+  /// loop, even one that no thread runs.
+  struct Running {
+    explicit Running(const std::shared_ptr<Loop>& of)
+        : loop(of), work(HWT_ASIO::make_work_guard(loop->get_executor())) {}
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+    ~Running() { loop->wake(); }
+
+    const std::shared_ptr<Loop> loop;  // a will_not_run() may destroy the timer
+    const HWT_ASIO::executor_work_guard<HWT_ASIO::io_context::executor_type> work;
   };
 
   const std::shared_ptr<Loop> loop_;

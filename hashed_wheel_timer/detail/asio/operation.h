@@ -48,6 +48,11 @@ class WaitService final : public HWT_ASIO::execution_context::service {
 
 using LoopExecutor = HWT_ASIO::io_context::executor_type;
 
+/// Returns the loop of an executor. With ASIO_NO_TS_EXECUTORS the executor has no context().
+inline HWT_ASIO::io_context& loop_of(const LoopExecutor& executor) noexcept {
+  return HWT_ASIO::query(executor, HWT_ASIO::execution::context);
+}
+
 /// Returns the executor as an executor of an io_context, or null if it is another one. A call through a type-erased
 /// executor costs as much as the rest of a wait.
 template <class Executor>

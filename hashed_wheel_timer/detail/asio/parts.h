@@ -32,6 +32,7 @@
 #include HWT_ASIO_HEADER(associator.hpp)
 #include HWT_ASIO_HEADER(async_result.hpp)
 #include HWT_ASIO_HEADER(bind_cancellation_slot.hpp)
+#include HWT_ASIO_HEADER(bind_executor.hpp)
 #include HWT_ASIO_HEADER(cancellation_signal.hpp)
 #include HWT_ASIO_HEADER(defer.hpp)
 #include HWT_ASIO_HEADER(error.hpp)
@@ -45,6 +46,7 @@
 #include HWT_ASIO_HEADER(query.hpp)
 #include HWT_ASIO_HEADER(recycling_allocator.hpp)
 #include HWT_ASIO_HEADER(steady_timer.hpp)
+#include HWT_ASIO_HEADER(system_executor.hpp)
 #include HWT_ASIO_HEADER(wait_traits.hpp)
 // clang-format on
 

@@ -91,7 +91,7 @@ class BasicWheelTimer {
   BasicWheelTimer(const Executor& executor, Timer& timer) : BasicWheelTimer(executor, timer, nullptr) {}
   /// Makes a timer on a LoopTimer. If that runs on the same loop, its timeouts already count as work of the loop.
   BasicWheelTimer(const Executor& executor, LoopTimer& timer)
-      : BasicWheelTimer(executor, timer, timer.runs_on_loop() ? &timer.get_executor().context() : nullptr) {}
+      : BasicWheelTimer(executor, timer, timer.runs_on_loop() ? &detail::loop_of(timer.get_executor()) : nullptr) {}
   /// Makes a timer whose waits complete on the executor of that context.
   template <class Context, class AnyTimer>
     requires(std::is_convertible_v<Context&, HWT_ASIO::execution_context&> && std::is_base_of_v<Timer, AnyTimer>)
@@ -227,7 +227,7 @@ class BasicWheelTimer {
 
   static HWT_ASIO::io_context* loop_of(const Executor& executor) noexcept {
     const detail::LoopExecutor* const loop = detail::as_loop(executor);
-    return loop == nullptr ? nullptr : &loop->context();
+    return loop == nullptr ? nullptr : &detail::loop_of(*loop);
   }
 
   template <class Handler>

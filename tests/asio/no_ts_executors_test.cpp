@@ -1,0 +1,29 @@
+// asio.h with ASIO_NO_TS_EXECUTORS and ASIO_NO_DEPRECATED, which remove members of Asio's executors.
+
+#include <asio.hpp>
+
+#include "hashed_wheel_timer/asio.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+TEST(WithoutTsExecutors, WaitsAndLimitsEnd) {
+  asio::io_context loop;
+  net::LoopTimer timer(loop.get_executor());
+  net::WheelTimer waits(loop, timer, 1ms);
+  net::BasicWheelTimer<asio::io_context::executor_type> own(loop, timer, kFar);
+  std::vector<asio::error_code> ended;
+  const auto note = [&](asio::error_code error) { ended.push_back(error); };
+  waits.async_wait(asio::bind_executor(asio::make_strand(loop), note));
+  own.async_wait(net::cancel_after(timer, 20ms, note));
+  net::async_wait(timer, asio::make_strand(loop), 40ms, note);
+  loop.run();
+  EXPECT_EQ(ended, (std::vector<asio::error_code>{{}, asio::error::operation_aborted, {}}));
+  EXPECT_TRUE(timer.stop().empty());
+}
+
+}  // namespace
+}  // namespace hwt
