@@ -238,13 +238,16 @@ struct InitiateBound : ReturnTypeOf<HWT_ASIO::async_result<Token, Signature>> {
 /// timer limits nothing, nor does a timer whose executor drops the task. So cancel the operation before you stop the
 /// timer. Works with any completion token, and any operation that has a cancellation slot. Adapters may be inside or
 /// around it. But bind_executor() and bind_cancellation_slot() must not be around another adapter around it, such as
-/// bind_executor(strand, as_tuple(cancel_after(...))), and do not compile there. The limit could not see what they
-/// bind. Put them inside, or directly around cancel_after(). Throws std::invalid_argument for a NaN. The initiation of
-/// the operation throws what async_wait() throws. Then the operation has not begun. Memory: the limit may expire while
-/// another thread begins the operation. If there is then no memory to post the cancellation, the operation has no
-/// limit. Threads: the handler's executor must be an implicit or explicit strand, as for all cancellation in Asio. The
-/// thread that begins the operation need not be on it. Not for: two limits around one operation that must be told
-/// apart. Source: Asio's cancel_after, from 1.31 on.
+/// bind_executor(strand, as_tuple(cancel_after(...))), and do not compile there. The limit could not see their
+/// slot or executor. Put them inside, or directly around cancel_after().
+/// Throws std::invalid_argument for a NaN. The initiation of the operation throws what async_wait() throws. Then the
+/// operation has not begun.
+/// Memory: the limit may expire while another thread begins the operation. If there is then no memory to post the
+/// cancellation, the operation has no limit.
+/// Threads: the handler's executor must be an implicit or explicit strand, as for all cancellation in Asio. The thread
+/// that begins the operation need not be on it.
+/// Not for: two limits around one operation that must be told apart.
+/// Source: Asio's cancel_after, from 1.31 on.
 template <class Token>
 detail::CancelAfter<std::decay_t<Token>> cancel_after(
     Timer& timer, When when, Token&& token, HWT_ASIO::cancellation_type type = HWT_ASIO::cancellation_type::terminal) {
