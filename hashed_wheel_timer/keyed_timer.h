@@ -53,10 +53,9 @@ enum class KeyedResult {
 /// may call the KeyedTimer. Hash, on_expire, the function of on_earlier(), and the construction and destruction of keys
 /// and values run without a lock. An expiry waits for no lock. If it finds one held, the key is destroyed later,
 /// perhaps by another thread.
-/// Fork: in the child, while the timer is still the parent's, the destructor, stop() and drain() return at once, with
-/// nothing, and release nothing. The child must not call other members, except size(), because a lock may stay locked
-/// for ever. All members work once the child has turned a timer without a thread, or started one that the parent had
-/// not. Then no other thread may have been in a call at the fork.
+/// Fork: in the child, until it has turned or started the timer, the destructor, stop() and drain() return at once,
+/// with nothing, and release nothing. It must not call other members, except size(), because a lock may stay locked for
+/// ever. Afterwards all members work. Then no other thread may have been in a call at the fork. See the guide.
 /// Not for: outliving its Timer. If an executor drops an expiry, the value stays, overdue, until it is moved, replaced
 /// or taken out. The table grows with the keys, and only drain() and stop() free its memory. A key whose
 /// value was replaced takes the memory of two values until it ends.

@@ -29,11 +29,10 @@ namespace hwt {
 /// thread is arming, calls of other threads that change something wait for it. Only the destructor waits for a hook. If
 /// a call starts the Timer, its thread_factory must not call this object. The function of on_earlier() may: it is
 /// called when the call has armed.
-/// Fork: in the child, while the Timer is still the parent's, stop(), destroy() and the destructor return at once. They
-/// release nothing and do not call on_destroy. The child must not call start(), restart(), reset() or run_once_now().
-/// They would wait for ever if another thread was arming at the fork, because the child does not have that thread. All
-/// members work once the child has turned a Timer without a thread, or started one that the parent had not. Then no
-/// other thread may have been in a call or a hook at the fork.
+/// Fork: in the child, until it has turned or started the Timer, stop(), destroy() and the destructor return at once.
+/// They release nothing and do not call on_destroy. The child must not call start(), restart(), reset() or
+/// run_once_now(). They would wait for ever if another thread was arming at the fork, because the child does not have
+/// that thread. Afterwards all members work. Then no other thread may have been in a call or a hook at the fork.
 /// Not for: outliving its Timer, which it never stops; a fixed rate, for which see Schedule.
 /// Source: SOFAJRaft's RepeatedTimer; braft's RepeatedTimerTask.
 class HWT_API RepeatedTimer {

@@ -130,8 +130,8 @@ class HWT_API Schedule {
 ///
 /// Guarantees: it may outlive the timer.
 /// Threads: any thread may call any member at any time.
-/// Fork: in the child, while the timer is still the parent's, cancel() returns false at once; that and the destructor
-/// release nothing. All works once the child has turned a timer without a thread.
+/// Fork: in the child, until it has turned a timer without a thread, cancel() returns false at once; that and the
+/// destructor release nothing.
 /// Not for: ownership. Dropping the handle does not cancel.
 /// Source: Java's ScheduledFuture.
 class HWT_API ScheduledTask {

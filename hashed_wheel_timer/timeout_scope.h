@@ -58,7 +58,8 @@ class HWT_API TimeoutScope {
   /// Cancels all pending timeouts. Then, one after the other, takes back each task that waits in an executor, and waits
   /// for each task that runs on another thread. While it waits for one, the executor may start another. A task of the
   /// scope may destroy the scope: the destructor does not wait for that task. Do not hold a lock that a task takes. In
-  /// a forked child, while the timer is still the parent's, it cancels nothing, waits for nothing and releases nothing.
+  /// a forked child that has neither turned nor started the timer, it cancels nothing, waits for nothing and releases
+  /// nothing.
   ~TimeoutScope();
   TimeoutScope(const TimeoutScope&) = delete;
   TimeoutScope& operator=(const TimeoutScope&) = delete;
@@ -105,8 +106,8 @@ class HWT_API TimeoutScope {
     TimeoutId id_;
   };
 
-  /// Adds a callable. It refers to that of its caller. So a refused one, with which the scope may end, goes only after
-  /// `adding`, for which the destructor of the scope waits.
+  /// Adds a callable. Takes a reference, so that its caller destroys a refused callable, after `adding`. If that
+  /// callable ends the scope, the destructor would otherwise wait for `adding` for ever.
   template <class F>
   TimeoutId add_here(F&& callable, When when, Terms terms) {
     Adding adding(*this);

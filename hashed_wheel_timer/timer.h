@@ -32,7 +32,7 @@ class Core;
 
 namespace detail {
 
-class CoreHold;
+class UsedTimer;
 
 /// Schedules, and starts the timer if it was not started. For schedule_named().
 /// Throws what starting the timer and building the task throw.
@@ -230,7 +230,7 @@ class HWT_API Timer {
   friend detail::Scheduled detail::schedule_traced(Timer& timer, const detail::TaskSource& task, When when,
                                                    const char* name);
   friend class TimeoutScope;
-  friend class detail::CoreHold;
+  friend class detail::UsedTimer;
   friend class internal::Core;
 
   // Whether a refused call throws or returns null.

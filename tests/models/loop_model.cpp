@@ -1,8 +1,8 @@
 // A timer that a loop drives (LoopTimer, announce_sleep, Sleeper) against another thread. That thread
 // schedules an earlier timeout, cancels a task with a cancelled(), cancels the last pending timeout, or stops the
 // timer. The loop is called, also if it replaces its function meanwhile, or it has found the change itself and does not
-// sleep. A cancelled() that is due soon is
-// not forgotten. A stop() calls the loop in any case. Many earlier timeouts call it at most once for each run_due().
+// sleep. A cancelled() that is due soon is not forgotten. A stop() calls the loop in any case. Many earlier timeouts
+// call it at most once for each run_due(), and once more when it replaces its function.
 
 #include <optional>
 
@@ -73,7 +73,10 @@ struct Loop final : Run {
         until = driver.run_due();
         ++turns_made;
       }
-      if (comes != Comes::Many && random(2) == 0) set_function();
+      if (random(2) == 0) {
+        set_function();
+        ++turns_made;
+      }
     } else if (comes == Comes::Earlier) {
       other = timer.new_timeout([] {}, hours(2));
     } else if (comes == Comes::Many) {
@@ -103,7 +106,7 @@ struct Loop final : Run {
         MODEL_ASSERT(called || !until || *until <= now);
         break;
       case Comes::Many:
-        MODEL_ASSERT(calls <= 1 + turns_made);  // the first may come before the first run_due()
+        MODEL_ASSERT(calls <= 1 + turns_made);  // the first may come before the first turn
         break;
       case Comes::Stop:
         MODEL_ASSERT(called);

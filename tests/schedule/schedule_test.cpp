@@ -524,8 +524,9 @@ TEST(ScheduleOwnership, AfterTheEndOfTheTimerTheHandleIsTheLastOwner) {
     SCOPED_TRACE(destroyed ? "destroyed" : "not destroyed");
     for (const bool cancel : {false, true}) {
       SCOPED_TRACE(cancel ? "cancels" : "does not cancel");
-      const auto token = std::make_shared<int>();
-      std::optional<ManualTimer> timer(std::in_place);
+      const auto token = std::make_shared<int>(), of_timer = std::make_shared<int>();
+      std::optional<ManualTimer> timer(
+          Options{.tick_duration = 1ms, .on_task_error = [of_timer](std::exception_ptr, const Timeout&) {}});
       auto task = schedule(*timer, Schedule::fixed_rate(1ms, 1ms), [token] {});
       schedule(*timer, Schedule::fixed_rate(1ms, 1ms), [token] {});
       timer->advance(3ms);
@@ -541,6 +542,7 @@ TEST(ScheduleOwnership, AfterTheEndOfTheTimerTheHandleIsTheLastOwner) {
       EXPECT_EQ(token.use_count(), 2) << "the job without a handle";
       if (cancel) {
         EXPECT_TRUE(task->cancel()) << "no call can run it by hand any more";
+        EXPECT_EQ(of_timer.use_count(), destroyed ? 1 : 2) << "a cancelled schedule keeps nothing of its timer";
       } else {
         task.reset();
       }

@@ -1,5 +1,5 @@
-// Promise: a forked child may use timers of its own, stop and destroy inherited ones, and exit. The other threads of
-// its parent may have been anywhere at the fork.
+// Promise: a forked child may use timers of its own, go on with inherited ones without a thread, stop and destroy any,
+// and exit. If it does not go on, the other threads of its parent may have been anywhere at the fork.
 
 #if !defined(_WIN32)
 

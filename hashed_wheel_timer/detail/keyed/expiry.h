@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "hashed_wheel_timer/detail/core_hold.h"
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/detail/keyed/entry.h"
+#include "hashed_wheel_timer/detail/used_timer.h"
 #include "hashed_wheel_timer/timer.h"
 
 // The parts of KeyedTimer that do not depend on its types; not for users.
@@ -17,7 +17,7 @@ namespace hwt::detail {
 /// The object that the timeouts of a KeyedTimer call when they expire. Each of their tasks has a reference to it.
 class HWT_API KeyedExpiry {
  public:
-  explicit KeyedExpiry(const Timer& timer) noexcept : core(timer) {}
+  explicit KeyedExpiry(const Timer& timer) noexcept : used(timer) {}
   KeyedExpiry(const KeyedExpiry&) = delete;
   KeyedExpiry& operator=(const KeyedExpiry&) = delete;
 
@@ -26,7 +26,7 @@ class HWT_API KeyedExpiry {
   /// Frees a record without references.
   virtual void free(KeyedRecord& record) noexcept = 0;
 
-  const CoreHold core;
+  const UsedTimer used;
 
   // A new object has one reference, which belongs to its maker.
   void add_reference() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }

@@ -109,11 +109,11 @@ struct KeyedTimer<K, V, Hash, Equal>::Taken {
 
 template <class K, class V, class Hash, class Equal>
 KeyedTimer<K, V, Hash, Equal>::KeyedTimer(Timer& timer, std::function<void(const K&, V&)> on_expire)
-    : timer_(timer), state_(new State(timer, std::move(on_expire))), sleeper_(state_->core.sleeper()) {}
+    : timer_(timer), state_(new State(timer, std::move(on_expire))), sleeper_(state_->used.sleeper()) {}
 
 template <class K, class V, class Hash, class Equal>
 KeyedTimer<K, V, Hash, Equal>::~KeyedTimer() {
-  if (state_->core.in_forked_child()) return;  // its locks and lists may be half changed, so it releases nothing
+  if (state_->used.in_forked_child()) return;  // its locks and lists may be half changed, so it releases nothing
   {
     Taken taken;
     for (std::size_t i = 0; i < kShards; ++i) {
@@ -264,7 +264,7 @@ std::size_t KeyedTimer<K, V, Hash, Equal>::size() const noexcept {
 template <class K, class V, class Hash, class Equal>
 std::vector<std::pair<K, V>> KeyedTimer<K, V, Hash, Equal>::take_all(bool for_good) {
   std::vector<Item> items;
-  if (state_->core.in_forked_child()) return items;
+  if (state_->used.in_forked_child()) return items;
   std::array<Shard, kShards>& shards = state_->shards;
   Taken taken;
   {

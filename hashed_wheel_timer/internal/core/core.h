@@ -206,11 +206,6 @@ class Core final {
   /// that have left the wheel. A late cancel() may still add some.
   void close() noexcept { depot_.close(); }
 
-  // detail::CoreHold. Any thread, while the timer exists or another hold does. The last let_go() may delete the core.
-
-  void hold() noexcept { depot_.hold(); }
-  void let_go() noexcept { depot_.returned_after_close(1); }
-
  private:
   ~Core() = default;
 

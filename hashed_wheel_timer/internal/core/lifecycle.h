@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cassert>
 #include <cstdint>
+#include <memory>
 
 #include "hashed_wheel_timer/internal/platform/threads.h"
 #include "hashed_wheel_timer/internal/platform/waiting.h"
@@ -26,9 +27,17 @@ namespace hwt::internal {
 /// Stopped.
 enum class Phase : std::uint8_t { Init, Starting, Started, Stopping, Stopped };
 
+/// Returns whether an object of a timer is lost to this process, a forked child. The parent has made the object in
+/// `made_in`, and `process_of_timer` is not this process, which has neither started nor adopted the timer. Then other
+/// threads of the parent may have been changing the object: its locks stay taken, its data half changed.
+inline bool is_lost_to_child(std::int64_t made_in, std::int64_t process_of_timer) noexcept {
+  const std::int64_t here = this_process();
+  return made_in != here && process_of_timer != here;
+}
+
 /// The phase of a timer, and its process: that in which it left Init, or a forked child that has adopted it. Both are
 /// in one word without a lock, so that a forked child can always tell that it is another process. Any thread reads the
-/// word. The table above names the threads that change it.
+/// word. The table above names the threads that change it. A copy of the process outlives the timer.
 ///
 /// Each change is a release, or a read-modify-write that keeps the release before it: a thread that reads it with
 /// acquire sees what came before, the start time above all.
@@ -50,12 +59,10 @@ class Lifecycle {
   /// and must not free memory that they may have been using.
   bool is_of_another_process() const noexcept { return is_of_another_process(word_.load(std::memory_order_relaxed)); }
 
-  /// Returns whether this is a forked child that must not use an object of this timer, made in `process`. It must not
-  /// while the timer is that of another process, or has not started.
-  bool is_lost_to_child_of(std::int64_t process) const noexcept {
-    const std::int64_t here = this_process();
-    return process != here && process_of(word_.load(std::memory_order_relaxed)) != here;
-  }
+  /// Returns the process of the timer; 0 in Init.
+  std::int64_t process() const noexcept { return process_of(word_.load(std::memory_order_relaxed)); }
+  /// Returns a place with that process, which outlives the timer.
+  std::shared_ptr<const std::atomic<std::int64_t>> place_of_process() const noexcept { return process_; }
 
   /// Makes a started timer that of this process. Called by the thread that turns the wheel of a timer without a worker.
   /// It holds the lock of the wheel, so no other thread was turning the wheel at the fork.
@@ -131,16 +138,24 @@ class Lifecycle {
   /// Started.
   bool change(Phase from, Phase to, std::int64_t process) noexcept {
     std::uint64_t seen = word_.load(std::memory_order_relaxed);
-    return phase_of(seen) == from &&
-           word_.compare_exchange_strong(seen, word_of(to, process), std::memory_order_acq_rel);
+    if (phase_of(seen) != from ||
+        !word_.compare_exchange_strong(seen, word_of(to, process), std::memory_order_acq_rel)) {
+      return false;
+    }
+    process_->store(process, std::memory_order_relaxed);
+    return true;
   }
   void set(std::uint64_t word) noexcept {
+    process_->store(process_of(word), std::memory_order_relaxed);
     word_.store(word, std::memory_order_release);
     announce_change(word_);
   }
 
   std::atomic<std::uint64_t> word_{word_of(Phase::Init, 0)};
   std::int64_t start_time_ = 0;
+  // The process of word_, for an object that outlives the timer: UsedTimer. Written by the thread that changes word_,
+  // read by any thread. relaxed: only a process looks for itself here, and has written it before.
+  const std::shared_ptr<std::atomic<std::int64_t>> process_ = std::make_shared<std::atomic<std::int64_t>>(0);
 };
 
 }  // namespace hwt::internal

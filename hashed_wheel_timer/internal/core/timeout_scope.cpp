@@ -35,7 +35,7 @@ TimeoutScope::TimeoutScope(Timer& timer, BatchExecutor executor) noexcept
 TimeoutScope::~TimeoutScope() {
   // In a forked child the members may be in any state, because another thread of the parent may have been in add().
   Core* const core = this->core();
-  if (core == nullptr ? process_ != internal::this_process() : core->lifecycle().is_lost_to_child_of(process_)) {
+  if (internal::is_lost_to_child(process_, core == nullptr ? 0 : core->lifecycle().process())) {
     internal::abandon(ids_);
     internal::abandon(executor_);
     return;

@@ -222,8 +222,8 @@ void DrivenEngine::on_earlier(std::function<void()> call) {
   between_calls([&] {
     earlier_.swap(call);
     core_->sleeper().set_outside(earlier_ ? this : nullptr);
-    if (!core_->running() || (next_call() >= told_ && !worker_.is_unfinished())) return;
-    core_->sleeper().end_calls();  // one call is enough
+    if (!earlier_ || !core_->running() || (next_call() >= told_ && !worker_.is_unfinished())) return;
+    core_->sleeper().end_calls();  // one call is enough, but another thread may have begun one
     owes_call_ = true;
   });
 }

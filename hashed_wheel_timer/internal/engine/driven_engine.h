@@ -107,11 +107,12 @@ class DrivenEngine final : public std::enable_shared_from_this<DrivenEngine>, pr
   std::uint64_t forks_ = fork_count();  // at the latest turn
   bool destroyed_ = false;
   std::function<void()> earlier_;  // called by any thread, without the mutex; changes while no call is under way
-  // Call earlier_ at the end of the turn, without the mutex. If there is none, at the end of a turn that has one.
+  // Call earlier_ at the end of the turn, without the mutex. After a stop() without a function, the call waits for the
+  // first turn that has one.
   bool owes_call_ = false;
-  // When the caller comes unless it is called. That is next_call() of its last question; before the first, it does not
-  // sleep. Threads call nothing while there is no function, or while on_earlier() changes it. So on_earlier() compares
-  // the present next_call() with this time. It takes no timeouts into the wheel, so the reasons stay in the inbox.
+  // The latest answer of next_call(): the caller comes by then without a call. Before its first question it does not
+  // sleep. Calls are lost while there is no function, or while on_earlier() changes it. So on_earlier() asks again, and
+  // calls if the answer is earlier. It takes no timeouts into the wheel, so an earlier one is still in the inbox.
   std::int64_t told_ = std::numeric_limits<std::int64_t>::min();
 
   // Never reset. Set without the mutex: a thread that was not copied may hold it.

@@ -63,8 +63,6 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
 
   /// Ends all reuse of nodes and deletes the core, now or when the last node comes back.
   void close() noexcept;
-  /// Keeps the core until returned_after_close(1), as a node in use does.
-  void hold() noexcept { out_after_close_.fetch_add(1, std::memory_order_relaxed); }
   /// Counts nodes that no pool and no push() took, because both are closed. Any thread. The core and this may be
   /// destroyed afterwards.
   void returned_after_close(std::int64_t nodes) noexcept;
@@ -133,8 +131,8 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
 
   detail::IntrusiveStack<Node, &Node::next> retired_;
 
-  // Nodes in use after close(), and holds. A hold() is relaxed, because its caller keeps the core. Any other change is
-  // acq_rel: the thread that takes it to zero has seen all that the others did with the core.
+  // Nodes in use after close(). acq_rel on every change: the thread that takes it to zero has seen all that the others
+  // did with the core.
   std::atomic<std::int64_t> out_after_close_{kCounting};
 
   static NodePool*& next(NodePool& pool) noexcept;

@@ -5,9 +5,9 @@
 #include <atomic>
 #include <exception>
 
-#include "hashed_wheel_timer/detail/core_hold.h"
 #include "hashed_wheel_timer/detail/held_calls.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"
+#include "hashed_wheel_timer/detail/used_timer.h"
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/named_timeout.h"
 #include "hashed_wheel_timer/internal/platform/forked_child.h"
@@ -72,11 +72,11 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
       : name_(std::move(name)),
         label_("RepeatedTimer " + name_),
         timer_(timer),
-        core_(timer),
+        used_(timer),
         timeout_(timeout.count()),
         hooks_(std::move(hooks)) {}
 
-  bool in_forked_child() const noexcept { return core_.in_forked_child(); }
+  bool in_forked_child() const noexcept { return used_.in_forked_child(); }
 
   void start() {
     // If a conductor is at work and not in a hook, it may fail to arm. enter() waits for it, so that this call then
@@ -164,7 +164,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   // Called when the armed timeout has expired. If it waited in an executor during a stop(), restart(), reset() or
   // run_once_now(), its number is old, or the conductor is about to replace it.
   void conduct_expired(const Timeout& expired) {
-    Work work(core_.sleeper());
+    Work work(used_.sleeper());
     armed_ = Timeout();
     conductor_.begin_hook(Conductor::kTriggering);
     run_hook(work, Errors::Trigger, hooks_.on_trigger);
@@ -180,7 +180,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   enum class First : std::uint8_t { Nothing, Arm, Trigger };
 
   void conduct(First first) {
-    Work work(core_.sleeper());
+    Work work(used_.sleeper());
     if (first == First::Trigger) {
       disarm();
       conductor_.begin_hook(Conductor::kTriggering);
@@ -270,7 +270,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   const std::string name_;
   const std::string label_;  // begins messages
   Timer& timer_;
-  const detail::CoreHold core_;  // of timer_, which may be gone when this object is stopped or destroyed
+  const detail::UsedTimer used_;  // of timer_, which may be gone when this object is stopped or destroyed
 
   Conductor conductor_;
   // relaxed: reset() stores it before it enters or notes, and the conductor reads it after it has entered or ended a

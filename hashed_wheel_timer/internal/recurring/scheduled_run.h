@@ -11,7 +11,7 @@
 #include <optional>
 #include <utility>
 
-#include "hashed_wheel_timer/detail/core_hold.h"
+#include "hashed_wheel_timer/detail/used_timer.h"
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/named_timeout.h"
@@ -40,7 +40,7 @@ namespace hwt::internal {
 class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
  public:
   ScheduledRun(const Timer& timer, std::unique_ptr<Timetable> timetable, std::uint64_t limit, std::function<void()> job)
-      : core_(timer), limit_(limit), job_(std::move(job)), timetable_(std::move(timetable)) {}
+      : used_(timer), limit_(limit), job_(std::move(job)), timetable_(std::move(timetable)) {}
 
   /// Arms the first timeout. Called once, by the thread that made this object. Throws what Timer::new_timeout() and the
   /// timetable throw.
@@ -64,7 +64,7 @@ class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
     }
   }
 
-  bool in_forked_child() const noexcept { return core_.in_forked_child(); }
+  bool in_forked_child() const noexcept { return used_.in_forked_child(); }
 
   // The members of ScheduledTask. Any thread may call them. They wait for no thread.
 
@@ -212,7 +212,7 @@ class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
 
   static constexpr Timetable::time_point::rep kUnknown = (std::numeric_limits<Timetable::time_point::rep>::min)();
 
-  const detail::CoreHold core_;
+  const detail::UsedTimer used_;
   const std::uint64_t limit_;
   std::weak_ptr<ScheduledTask> task_;  // set by start()
 
