@@ -15,10 +15,12 @@
  * of them. A callback that throws a C++ exception ends the program with a line on stderr. So does one that calls
  * pthread_exit(), or whose thread is cancelled by pthread_cancel().
  * A call with a wrong argument changes nothing, and hwt_last_error() names the argument. A call that fails sets errno.
- * Any other call leaves errno as it is, also hwt_cancel() and hwt_cancel_and_wait() of a stale id. In the child of a
- * fork(), calls on a timer that the parent has used fail with EPERM. Only hwt_stop() and hwt_destroy() work there. But
- * hwt_next(), hwt_advance() and hwt_on_earlier() make an HWT_LOOP or HWT_MANUAL timer the child's: then all work. At
- * the fork no other thread of the parent may have been in a call or a callback of that timer. */
+ * Any other call leaves errno as it is, also hwt_cancel() and hwt_cancel_and_wait() of a stale id.
+ *
+ * In the child of a fork(), a timer that the parent has used is the parent's: only hwt_stop() and hwt_destroy() work,
+ * other calls fail with EPERM. For HWT_LOOP and HWT_MANUAL, hwt_next(), hwt_advance() or hwt_on_earlier(), outside a
+ * callback, makes it the child's; then all calls work. At the fork no other thread of the parent may have been in a
+ * call or a callback of that timer. */
 
 /* NOLINTBEGIN(modernize-deprecated-headers): for C */
 #include <stddef.h>
@@ -127,7 +129,7 @@ typedef struct hwt_stats {
   int64_t running_for_ns; /**< how long the worker has been running the callbacks of this tick, or with slow_task_ns
                                the present one; 0 if none runs */
   int64_t busy_ns;        /**< how long the worker was awake; HWT_LOOP: the time of calls that ran a callback;
-                               HWT_MANUAL: 0, also in_tasks_ns */
+                               HWT_MANUAL: both this and in_tasks_ns are 0 */
   int64_t in_tasks_ns;    /**< the part of busy_ns in callbacks, or handing them to the executor */
 } hwt_stats;
 

@@ -135,7 +135,7 @@ class TimerCollector : public ::prometheus::Collectable {
 
   /// Adds nothing if there is no origin.
   void add_origins(std::vector<::prometheus::MetricFamily>& families) const {
-    // By label, because Prometheus refuses a scrape with two equal ones. A line and a name can have the same label.
+    // By label, because Prometheus drops one of two samples with equal labels. A line and a name can have equal labels.
     std::map<std::string, PendingOrigin> by_label;
     for (const PendingOrigin& origin : timer_.pending_by_origin()) {
       PendingOrigin& sum = by_label[utf8(origin.origin.describe())];

@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "hashed_wheel_timer/c.h"
@@ -345,23 +346,18 @@ TEST(CInterface, StatsHaveEachCounterUnderItsName) {
 
 TEST(CInterface, AnExecutorRunsTheCallbacks) {
   for (const int kind : kAll) {
-    struct Executor {
-      std::atomic<int> jobs{0};
-      std::vector<std::jthread> threads;
-    } executor;
+    std::vector<std::jthread> threads;
     std::atomic<int> ran = 0;
     hwt_options options = options_of(kind);
     options.executor = [](void* context, hwt_callback run, void* argument) {
-      auto& here = *static_cast<Executor*>(context);
-      ++here.jobs;
-      here.threads.emplace_back(run, argument);
+      static_cast<std::vector<std::jthread>*>(context)->emplace_back(run, argument);
     };
-    options.executor_context = &executor;
+    options.executor_context = &threads;
     const Owner timer = make(options);
     for (int i = 0; i < 3; ++i) hwt_add(timer, kMs, count, &ran);
     EXPECT_TRUE(run_until(timer, kind, [&] { return ran == 3; }));
-    EXPECT_EQ(executor.jobs, 3);
     EXPECT_EQ(hwt_stop(timer, nullptr, nullptr), 0);
+    EXPECT_EQ(threads.size(), 3u);
   }
 }
 
@@ -808,6 +804,31 @@ TEST(CDeathTest, AFunctionThatThrowsEndsTheProgramWithALine) {
   });
 }
 
+bool refused(std::int64_t result, std::int64_t expected) {
+  return result == expected && std::exchange(errno, 0) == EPERM;
+}
+
+template <class F>
+bool holds_in_child(F f) {
+  return hwt::test::status_of_child([&] { return f() ? 0 : 1; }) == 0;
+}
+
+TEST(CMisuse, AChildThatACallbackForksCannotUseTheTimerInsideTheCallback) {
+  for (const int kind : kDriven) {
+    const Owner timer = make(kind);
+    const auto fork_here = [](void* argument) {
+      auto* const inherited = static_cast<hwt_timer*>(argument);
+      EXPECT_TRUE(holds_in_child([&] {
+        return refused(hwt_next(inherited), -1) && refused(hwt_advance(inherited, kHour), -1) &&
+               refused(hwt_on_earlier(inherited, nullptr, nullptr), EPERM) && refused(hwt_pending(inherited), -1);
+      }));
+    };
+    const hwt_id id = hwt_add(timer, 0, fork_here, timer.get());
+    EXPECT_TRUE(run_until(timer, kind, [&] { return hwt_cancel(timer, id) == -1; }));
+    EXPECT_TRUE(holds_in_child([&] { return hwt_next(timer) != -1 && hwt_pending(timer) == 0; }));
+  }
+}
+
 // A child of a program with threads must not make threads under a sanitizer; this one makes none.
 TEST(CMisuse, AForkedChildIsRefusedTheTimersInUseUnlessItTurnsThem) {
   const Owner timer = make(HWT_HASHED_WHEEL);
@@ -815,24 +836,20 @@ TEST(CMisuse, AForkedChildIsRefusedTheTimersInUseUnlessItTurnsThem) {
   const hwt_id id = add_far(timer);
   const Owner loop = make(HWT_LOOP);
   const hwt_id in_loop = add_far(loop);
-  const int status = hwt::test::status_of_child([&] {
-    const auto refused = [](std::int64_t result, std::int64_t expected) {
-      const bool right = result == expected && errno == EPERM && says("in use by the parent of this process");
-      errno = 0;
-      return right;
-    };
-    hwt_timer* const inherited = timer;
+  const Owner manual = make(HWT_MANUAL);
+  hwt_add(manual, 0, [](void* inherited) { add_far(static_cast<hwt_timer*>(inherited)); }, manual.get());
+  EXPECT_TRUE(holds_in_child([&, inherited = timer.get()] {
     const bool right = refused(static_cast<std::int64_t>(hwt_add(inherited, kMs, must_not_run, nullptr)), 0) &&
                        refused(hwt_cancel(inherited, id), -1) && refused(hwt_cancel_and_wait(inherited, id), -1) &&
                        refused(hwt_reschedule(inherited, id, kMs), -1) && refused(hwt_now(inherited), -1) &&
-                       refused(hwt_pending(inherited), -1) && refused(hwt_start(inherited), EPERM) &&
-                       refused(hwt_run(inherited), EPERM) && hwt_stop(inherited, nullptr, nullptr) == 0 &&
-                       hwt_pending(unused) == 0 && refused(hwt_cancel(loop, in_loop), -1) && hwt_next(loop) != -1 &&
-                       hwt_cancel(loop, in_loop) == 0;
+                       refused(hwt_pending(inherited), -1) && says("in use by the parent of this process") &&
+                       refused(hwt_start(inherited), EPERM) && refused(hwt_run(inherited), EPERM) &&
+                       hwt_stop(inherited, nullptr, nullptr) == 0 && hwt_pending(unused) == 0 &&
+                       refused(hwt_cancel(loop, in_loop), -1) && hwt_next(loop) != -1 &&
+                       hwt_cancel(loop, in_loop) == 0 && hwt_advance(manual, kMs) == 1 && hwt_pending(manual) == 1;
     hwt_destroy(inherited);
-    return right ? 0 : 1;
-  });
-  EXPECT_EQ(status, 0);
+    return right;
+  }));
   EXPECT_EQ(hwt_cancel(timer, id), 0) << "the parent goes on";
 }
 #endif

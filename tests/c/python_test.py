@@ -30,9 +30,27 @@ import hashed_wheel_timer as hwt
 class Owner:
     def __init__(self): self.itself, self.timer = self, hwt.Timer(tick=0.001)
     def __del__(self): self.timer.close()
-def again(timer=Owner().timer): timer.add(0, again)
+def again(timer=(owner := Owner()).timer): timer.add(0, again)
 again()
 """
+
+# Each callable waits until the end of the program waits for it, and then interrupts that wait as Ctrl-C does.
+INTERRUPTED = """
+import _thread, atexit, time
+atexit.register(lambda: print(len(hwt.OPEN), "open"))
+import hashed_wheel_timer as hwt
+timers = [hwt.Timer(tick=0.001) for _ in range(3)]
+def interrupt(timer):
+    while not (hwt.ENDED.is_set() and timer._calls): time.sleep(0.001)
+    _thread.interrupt_main()
+for timer in timers: timer.add(0, lambda timer=timer: interrupt(timer))
+while any(timer._callables for timer in timers): time.sleep(0.001)
+"""
+
+
+def result_of(program):
+    environment = {**os.environ, "PYTHONPATH": sys.path[0]}
+    return subprocess.run([sys.executable, "-B", "-c", program], env=environment, stdout=-1, stderr=-1, timeout=60)
 
 
 def together(functions):
@@ -111,9 +129,13 @@ class Timers(unittest.TestCase):
             self.assertTrue(done.wait(10))
 
     def test_timers_end_with_the_program_and_none_begins_afterwards(self):
-        program = [sys.executable, "-B", "-c", ENDING]
-        ended = subprocess.run(program, env={**os.environ, "PYTHONPATH": sys.path[0]}, stdout=-1, stderr=-1, timeout=60)
+        ended = result_of(ENDING)
         self.assertEqual((ended.returncode, ended.stdout), (0, b"refused\n"), ended.stderr)
+
+    def test_ctrl_c_at_the_end_of_the_program_leaves_no_timer_open(self):
+        ended = result_of(INTERRUPTED)
+        self.assertEqual(ended.stdout, b"0 open\n", ended.stderr)
+        self.assertIn(b"KeyboardInterrupt", ended.stderr)
 
     def test_errors_name_the_value_and_the_range(self):
         with self.assertRaisesRegex(ValueError, r"tick_duration: 0 ns \(expected: "):

@@ -11,6 +11,7 @@ HWT_LIBRARY names the file of the library. Without it the system finds libhashed
 import atexit
 import ctypes
 import ctypes.util
+import itertools
 import os
 import threading
 import time
@@ -67,15 +68,22 @@ LIBRARY = load()
 # The timers that have not been closed. Their threads call into Python, so Python must not free them.
 OPEN = set()
 
-# Set when the program ends. From then on Python ends each thread that enters it, so no timer may run a callable.
+# Set when the program ends. Soon after it, Python ends each thread that enters it, so no timer may run a callable.
 ENDED = threading.Event()
 
 
 @atexit.register
 def close_all():
     ENDED.set()
-    for timer in list(OPEN):
-        timer.close()
+    errors = []
+    # Several times, because Ctrl-C or another signal may raise an exception in a close(), and leave the timer open.
+    for timer in list(OPEN) * 3:
+        try:
+            timer.close()
+        except BaseException as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 def renew_locks():
@@ -104,11 +112,11 @@ class Timer:
             raise ValueError(last_error())
         # The callables by their number, which the library passes on. A callable leaves when it runs or is cancelled.
         self._callables = {}
-        self._numbers = 0
+        self._numbers = itertools.count(1)
         # The calls in progress. After close(), the last of them destroys the timer of the library.
         self._calls = 0
         self._closed = False
-        # For the numbers and the calls. A signal handler or a destructor may interrupt a method, and call another one.
+        # For the calls. A signal handler or a destructor may interrupt a method, and call another one.
         self._lock = threading.RLock()
         self._callback = CALLBACK(self._run)
         OPEN.add(self)
@@ -122,8 +130,7 @@ class Timer:
         nanoseconds = min(max(round(delay * 1e9), 0), 2**63 - 1)  # ctypes would wrap it around
         self._begin_call()
         try:
-            with self._lock:
-                self._numbers = number = self._numbers + 1
+            number = next(self._numbers)
             self._callables[number] = callable
             timeout = LIBRARY.hwt_add(self._timer, nanoseconds, self._callback, number)
             if timeout == 0:
@@ -160,8 +167,8 @@ class Timer:
             self._end_call()
 
     def close(self):
-        """Cancels all timeouts. Waits for a callable that runs, and raises RuntimeError inside one. A second call does
-        nothing.
+        """Cancels all timeouts. Waits for a callable that runs, so hold no lock that a callable takes. Raises RuntimeError
+        inside a callable. A second call does nothing.
         """
         if not self._try_begin_call():
             return
@@ -192,8 +199,9 @@ class Timer:
 
     def _end_call(self):
         with self._lock:
+            # In this order, so that a close() that interrupts it does not find its own call and this one both the last.
+            is_last = self._closed and self._calls == 1
             self._calls -= 1
-            is_last = self._closed and self._calls == 0
         if is_last:
             LIBRARY.hwt_destroy(self._timer)
 

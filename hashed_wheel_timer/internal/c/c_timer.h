@@ -129,11 +129,15 @@ inline int check(const hwt_timer* timer, CCall& call) noexcept {
   return begin_use(timer, call);
 }
 
-/// Notes this process as the one that uses the timer.
-inline void adopt(hwt_timer& timer) noexcept {
+/// If a parent of this process has used the timer, notes this process instead, and returns the number of the parent.
+/// Otherwise returns 0.
+inline std::uint64_t adopt(hwt_timer& timer) noexcept {
   // Reads first, because other threads read the same cache line.
+  const std::uint64_t before = timer.process.load(std::memory_order_relaxed);
   const std::uint64_t here = c_process.load(std::memory_order_relaxed);
-  if (timer.process.load(std::memory_order_relaxed) != here) timer.process.store(here, std::memory_order_relaxed);
+  if (before == 0 || before == here) return 0;
+  timer.process.store(here, std::memory_order_relaxed);
+  return before;
 }
 
 /// See hwt_last_error().

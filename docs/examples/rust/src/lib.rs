@@ -97,7 +97,8 @@ unsafe impl Send for Timeout {}
 unsafe impl Sync for Timeout {}
 
 /// A timer with a worker thread. Dropping it cancels all timeouts, and waits for a callable that runs, except inside
-/// that callable. No callable starts afterwards. If the drop of a pending callable panics, the program ends.
+/// that callable. No callable starts afterwards. The program ends if the drop of a pending callable panics, or if the
+/// timer is dropped in its own callable and the system gives no thread.
 pub struct Timer(*mut ffi::Timer);
 
 // SAFETY: any thread may call the functions of the library.
