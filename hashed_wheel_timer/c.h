@@ -17,10 +17,10 @@
  * A call with a wrong argument changes nothing, and hwt_last_error() names the argument. A call that fails sets errno.
  * Any other call leaves errno as it is, also hwt_cancel() and hwt_cancel_and_wait() of a stale id.
  *
- * In the child of a fork(), a timer that the parent has used is the parent's: only hwt_stop() and hwt_destroy() work,
- * other calls fail with EPERM. For HWT_LOOP and HWT_MANUAL, hwt_next(), hwt_advance() or hwt_on_earlier(), outside a
- * callback, makes it the child's; then all calls work. At the fork no other thread of the parent may have been in a
- * call or a callback of that timer. */
+ * In the child of a fork(), a timer that the parent has started is the parent's: only hwt_stop() and hwt_destroy()
+ * work, other calls fail with EPERM. For HWT_LOOP and HWT_MANUAL, hwt_next(), hwt_advance() or hwt_on_earlier(),
+ * outside a callback, makes it the child's; then all calls work. At the fork no other thread of the parent may have
+ * been in a call or a callback of that timer. */
 
 /* NOLINTBEGIN(modernize-deprecated-headers): for C */
 #include <stddef.h>
@@ -198,7 +198,7 @@ HWT_C_API int hwt_reschedule_at(hwt_timer* timer, hwt_id id, int64_t deadline_ns
 /** Ends the timer for good. Waits for a callback that runs on the worker. Then calls each(context, callback, argument),
  * on this thread, for every timeout that was still pending, so that the argument can be freed. `each` may be NULL.
  * Returns 0; EINVAL for a NULL timer; EDEADLK inside a callback on the worker; ENOMEM, and then call it again. A second
- * call returns 0 and calls nothing, and so does a call in a forked child if the parent has used the timer. hwt_add()
+ * call returns 0 and calls nothing, and so does a call in a forked child on a timer of the parent. hwt_add()
  * fails afterwards. */
 HWT_C_API int hwt_stop(hwt_timer* timer, void (*each)(void* context, hwt_callback callback, void* argument),
                        void* context) HWT_C_NOEXCEPT;

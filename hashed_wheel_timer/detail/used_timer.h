@@ -29,6 +29,9 @@ class HWT_API UsedTimer {
   /// the timer. Then the object must wait for nothing and release nothing: see internal::is_lost_to_child().
   bool in_forked_child() const noexcept;
 
+  /// Returns whether another process has started the timer, and this one has not adopted it.
+  bool is_of_another_process() const noexcept;
+
   /// Returns the sleeper by which HeldCalls knows the timer. The timer may be gone.
   internal::Sleeper& sleeper() const noexcept { return sleeper_; }
 

@@ -54,18 +54,14 @@ void expect(bool good, const char* text) {
     throw std::invalid_argument(text);
 }
 
-/// Like use(), for a call that turns the wheel of a timer without a thread. In a forked child the call makes the timer
-/// the child's, before it runs a callback. If the callback itself has forked, the child is still in the parent's turn.
-/// Then body(true) throws an IllegalState, and the timer stays the parent's.
+/// Like use(), for a call that turns the wheel of a timer without a thread. So it makes the timer that of this process.
 template <class Body>
-int turn(hwt_timer* timer, CCall& call, Body body) noexcept {
-  const std::uint64_t parent = timer != nullptr && timer->threaded == nullptr ? hwt::internal::adopt(*timer) : 0;
-  const int error = use(timer, call, parent != 0 ? EPERM : EDEADLK, [&] {
+int turn(const hwt_timer* timer, CCall& call, Body body) noexcept {
+  if (timer == nullptr) return check(timer, call);
+  return guarded(call, EDEADLK, [&] {
     expect(timer->threaded == nullptr, "timer: it has a thread (expected: HWT_LOOP or HWT_MANUAL)");
-    body(parent != 0);
+    body();
   });
-  if (parent != 0 && error != 0) timer->process.store(parent, std::memory_order_relaxed);
-  return error;
 }
 
 hwt_id add(hwt_timer* timer, hwt::When when, hwt_callback callback, void* argument, const char* caller) noexcept {
@@ -241,15 +237,12 @@ void hwt_get_stats_sized(const hwt_timer* timer, hwt_stats* stats, std::size_t s
 std::int64_t hwt_next(hwt_timer* timer) noexcept {
   CCall call("hwt_next");
   std::int64_t next = -1;
-  turn(timer, call, [&](bool inherited) {
+  turn(timer, call, [&] {
     try {
       std::size_t ran = 0;
-      // next_wakeup() does not throw inside a callback.
-      if (inherited && timer->manual != nullptr) timer->manual->advance_to((steady_clock::time_point::min)(), 0);
       const auto due = timer->loop != nullptr ? timer->loop->run_due(0, ran) : timer->manual->next_wakeup();
       next = due ? ns_of(*due) : HWT_NEVER;
     } catch (const hwt::IllegalState&) {  // inside a callback of a loop's timer
-      if (inherited) throw;
       next = ns_of(timer->timer->now());
     }
   });
@@ -259,7 +252,7 @@ std::int64_t hwt_next(hwt_timer* timer) noexcept {
 std::int64_t hwt_advance(hwt_timer* timer, std::int64_t now_ns) noexcept {
   CCall call("hwt_advance");
   std::size_t ran = 0;
-  const int error = turn(timer, call, [&](bool) {
+  const int error = turn(timer, call, [&] {
     if (timer->loop != nullptr) {
       timer->loop->run_due((std::numeric_limits<std::size_t>::max)(), ran);
     } else {
@@ -271,7 +264,7 @@ std::int64_t hwt_advance(hwt_timer* timer, std::int64_t now_ns) noexcept {
 
 int hwt_on_earlier(hwt_timer* timer, hwt_callback callback, void* argument) noexcept {
   CCall call("hwt_on_earlier");
-  return turn(timer, call, [&](bool) {
+  return turn(timer, call, [&] {
     std::function<void()> wake;
     if (callback != nullptr) wake = [callback, argument] { hwt::internal::call(callback, argument); };
     if (timer->loop != nullptr) {

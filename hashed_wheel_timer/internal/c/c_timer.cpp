@@ -105,6 +105,7 @@ std::unique_ptr<hwt_timer> make_timer(const hwt_options& options) {
   const Options cxx = translate(options);
   const auto keep = [&](auto timer, auto*& of_its_kind) {
     of_its_kind = timer.get();
+    made->used.emplace(*timer);
     made->timer = std::move(timer);
   };
   switch (options.kind) {
@@ -128,10 +129,10 @@ std::unique_ptr<hwt_timer> make_timer(const hwt_options& options) {
 
 int begin_use(const hwt_timer* timer, CCall& call) noexcept {
   if (timer == nullptr) return call.fail(EINVAL, "timer: NULL (expected: a timer of hwt_create())");
-  std::uint64_t before = 0;
-  const std::uint64_t here = c_process.load(std::memory_order_relaxed);
-  if (timer->process.compare_exchange_strong(before, here, std::memory_order_relaxed) || before == here) return 0;
-  return call.fail(EPERM, "timer: in use by the parent of this process (expected: one that this process has made)");
+  if (timer->used->is_of_another_process())
+    return call.fail(EPERM, "timer: in use by the parent of this process (expected: one that this process has made)");
+  timer->process.store(c_process.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  return 0;
 }
 
 int CCall::fail(int error, const char* text) noexcept {

@@ -13,6 +13,7 @@
 #include "hashed_wheel_timer/detail/driven_timer.h"
 #include "hashed_wheel_timer/detail/scheduled.h"
 #include "hashed_wheel_timer/detail/task.h"
+#include "hashed_wheel_timer/detail/used_timer.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/threaded_timer.h"
 
@@ -71,8 +72,9 @@ struct hwt_timer {
   hwt::ThreadedTimer* threaded = nullptr;
   hwt::internal::CLoopTimer* loop = nullptr;
   hwt::ManualTimer* manual = nullptr;
-  // c_process of the process that has used the timer; 0: none yet. A forked child may adopt it. relaxed: only fork()
-  // changes c_process, and the child has a copy of everything that the forking thread did.
+  std::optional<hwt::detail::UsedTimer> used;  // always has a value
+  // c_process of the latest process that begin_use() has let use the timer. relaxed: only fork() changes c_process, and
+  // the child has a copy of everything that the forking thread did.
   mutable std::atomic<std::uint64_t> process{0};
 };
 
@@ -117,8 +119,8 @@ class CCall {
   int errno_ = errno;
 };
 
-/// Called by check(). Notes this process as the one that uses the timer, and returns 0. Returns an error if `timer` is
-/// null, or if a parent of this process has used it.
+/// Called by check() for the first use of the timer in this process. Asks the timer, notes the process, and returns 0.
+/// Returns an error if `timer` is null, or that of another process.
 int begin_use(const hwt_timer* timer, CCall& call) noexcept;
 
 /// Returns 0, or an error for a timer that cannot be used in this process.
@@ -127,17 +129,6 @@ inline int check(const hwt_timer* timer, CCall& call) noexcept {
       [[likely]]
     return 0;
   return begin_use(timer, call);
-}
-
-/// If a parent of this process has used the timer, notes this process instead, and returns the number of the parent.
-/// Otherwise returns 0.
-inline std::uint64_t adopt(hwt_timer& timer) noexcept {
-  // Reads first, because other threads read the same cache line.
-  const std::uint64_t before = timer.process.load(std::memory_order_relaxed);
-  const std::uint64_t here = c_process.load(std::memory_order_relaxed);
-  if (before == 0 || before == here) return 0;
-  timer.process.store(here, std::memory_order_relaxed);
-  return before;
 }
 
 /// See hwt_last_error().

@@ -18,4 +18,9 @@ bool UsedTimer::in_forked_child() const noexcept {
   return internal::is_lost_to_child(made_in_, process_of_timer_->load(std::memory_order_relaxed));
 }
 
+bool UsedTimer::is_of_another_process() const noexcept {
+  const std::int64_t process = process_of_timer_->load(std::memory_order_relaxed);
+  return process != 0 && process != internal::this_process();
+}
+
 }  // namespace hwt::detail
