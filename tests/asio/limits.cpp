@@ -208,6 +208,18 @@ TEST_F(Limit, IsNotLostIfItExpiresBeforeTheOperationHasBegun) {
   EXPECT_EQ(errors, std::vector<Error>{kAborted});
 }
 
+TEST_F(CancelAfter, LimitsAnInitiationThatGetsItsSocketAsAReference) {
+  const auto note = [&](const Error& error, std::size_t) { ended = error; };
+  auto token = net::cancel_after(timer, 2ms, host::bind_executor(loop, note));
+  host::async_initiate<decltype(token), void(Error, std::size_t)>(
+      [this](auto handler, decltype(here)& socket) {
+        socket.async_read_some(host::buffer(buffer), std::move(handler));
+      },
+      token, std::ref(here));
+  loop.run();
+  EXPECT_EQ(ended, Error(kAborted));
+}
+
 TEST_F(CancelAfter, CancelsAtOnceWhereThereIsNoRoomAndNeverAfterTheTimersEnd) {
   HashedWheelTimer full(hwt::Options{.max_pending_timeouts = 1});
   const Timeout first = full.new_timeout([] {}, kFar);

@@ -84,19 +84,35 @@ struct LimitedHandler {
   std::shared_ptr<Limit> limit;
 };
 
+/// Whether executor_of() may look at the first argument of an initiation. Any object can be that argument. It tells its
+/// executor if it is an initiation in a wrapper, or an object that has an executor also when it is const. A socket or
+/// timer of Asio is no such object.
+template <class First>
+concept TellsExecutor = requires(const First& first) { first.initiation_; } || requires(const First& first) {
+  typename First::executor_type;
+  HWT_ASIO::query(first.get_executor(), HWT_ASIO::execution::context);
+};
+
 /// Returns the executor of the I/O object for an initiation and its arguments. An adapter of Asio around the limit
 /// wraps the initiation. Before 1.31 the wrapper hides the executor, and has the initiation as `initiation_`, or passes
 /// it on as the first argument.
 template <class Initiation, class... Args>
 auto executor_of(const Initiation& initiation, const Args&... args) noexcept {
-  if constexpr (!std::is_same_v<HWT_ASIO::associated_executor_t<Initiation>, HWT_ASIO::system_executor>) {
-    return HWT_ASIO::get_associated_executor(initiation);
+  using None = HWT_ASIO::system_executor;  // also where the default of Asio is another one, as in 1.38
+  if constexpr (!std::is_same_v<HWT_ASIO::associated_executor_t<Initiation, None>, None>) {
+    return HWT_ASIO::get_associated_executor(initiation, None());
   } else if constexpr (requires { initiation.initiation_; }) {
     return executor_of(initiation.initiation_, args...);
   } else if constexpr (sizeof...(args) != 0) {
-    return [](const auto& first, const auto&...) { return executor_of(first); }(args...);
+    return [](const auto& first, const auto&...) {
+      if constexpr (TellsExecutor<std::remove_cvref_t<decltype(first)>>) {
+        return executor_of(first);
+      } else {
+        return None();
+      }
+    }(args...);
   } else {
-    return HWT_ASIO::system_executor();
+    return None();
   }
 }
 
