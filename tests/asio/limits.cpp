@@ -185,7 +185,7 @@ TEST_F(Limit, CancelsOnTheExecutorOfTheHandlerWhereverItIsBound) {
   EXPECT_EQ(errors, std::vector<Error>{kAborted});
 }
 
-/// Begins a wait when its limit has expired, and has found nothing in the slot.
+/// Begins a wait when its limit has expired and has found nothing in the slot. Then replaces its initiation.
 struct BeginsLate {
   using executor_type = host::io_context::executor_type;
   executor_type get_executor() const noexcept { return test->loop.get_executor(); }
@@ -194,14 +194,22 @@ struct BeginsLate {
     test->timer.advance(2ms);
     EXPECT_EQ(test->loop.poll(), 1u);
     async_wait(test->timer, get_executor(), kFar, std::forward<Handler>(handler));
+    (*replace)();
   }
 
   Limit* test;
+  const std::function<void()>* replace;
 };
 
-TEST_F(Limit, IsNotLostIfItExpiresBeforeTheOperationHasBegun) {
-  auto token = limited(Note{&errors});
-  host::async_initiate<decltype(token), void(Error)>(BeginsLate{this}, token);
+TEST_F(Limit, IsNotLostIfItExpiresBeforeTheOperationHasBegunWhichMayDestroyTheInitiation) {
+  std::function<void()> replace;
+  const auto with = [&](host::cancellation_type type) {
+    auto token = net::cancel_after(timer, 1ms, kDeferred, type);
+    return host::async_initiate<decltype(token), void(Error)>(BeginsLate{this, &replace}, token);
+  };
+  auto operation = with(host::cancellation_type::terminal);
+  replace = [&] { operation = with(host::cancellation_type::none); };
+  std::move(operation)(Note{&errors});
   EXPECT_TRUE(errors.empty());
   loop.restart();
   loop.poll();

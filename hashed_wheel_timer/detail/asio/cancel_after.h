@@ -134,23 +134,25 @@ struct InitiateWithin {
   template <class Handler, class... Args>
   void start(Initiation operation, Handler&& handler, Args&&... args) const {
     // Not by the handler's allocator: its memory must be released before the handler is called. The limit lives longer.
-    const auto limit = std::allocate_shared<Limit>(HWT_ASIO::recycling_allocator<void>());
+    auto limit = std::allocate_shared<Limit>(HWT_ASIO::recycling_allocator<void>());
     // `limited` ends the limit, also if a later step throws.
     LimitedHandler<std::decay_t<Handler>> limited(std::forward<Handler>(handler), limit);
     auto slot = HWT_ASIO::get_associated_cancellation_slot(limited.handler);
     if (slot.is_connected()) slot.template emplace<Forward>(limit);
     const auto executor = executor_of(operation, args...);
-    const auto handlers = HWT_ASIO::get_associated_executor(limited.handler, executor);
     with_own_type(executor, [&]<class Own>(const Own& own) {
       using Emits = Emit<HWT_ASIO::associated_executor_t<std::decay_t<Handler>, Own>>;
       Emits emit{limit, type, HWT_ASIO::get_associated_executor(limited.handler, own)};
       limit->wait = WaitOperation<Emits, Own>::make(std::move(emit), own, true)
                         .start(WaitService::registry_of(own), *timer, when);
     });
+    // Made before the operation begins, because that may end on another thread, which then destroys this initiation.
+    using Emits = Emit<HWT_ASIO::associated_executor_t<std::decay_t<Handler>, std::decay_t<decltype(executor)>>>;
+    Emits emit{std::move(limit), type, HWT_ASIO::get_associated_executor(limited.handler, executor)};
     std::move(operation)(std::move(limited), std::forward<Args>(args)...);
-    if (!limit->one_is_done.exchange(true, std::memory_order_release)) return;
+    if (!emit.limit->one_is_done.exchange(true, std::memory_order_release)) return;
     try {
-      HWT_ASIO::post(Emit<std::decay_t<decltype(handlers)>>{limit, type, handlers});
+      HWT_ASIO::post(std::move(emit));
     } catch (...) {  // no memory; not passed on, because the operation has begun
     }
   }
