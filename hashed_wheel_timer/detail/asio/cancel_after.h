@@ -181,7 +181,8 @@ struct ReturnTypeOf<Result> {
   using return_type = typename Result::return_type;
 };
 
-/// Whether a completion token is the result of cancel_after(), or an adapter around it.
+/// Whether a completion token is the result of cancel_after(), or an adapter of Asio around it. The parameters of such
+/// an adapter are types.
 template <class Token>
 inline constexpr bool kHasLimit = false;
 template <class Token>
@@ -255,9 +256,9 @@ struct InitiateBound : ReturnTypeOf<HWT_ASIO::async_result<Token, Signature>> {
 /// cancellation slot still works. If the timer refuses the timeout, the operation is cancelled at once. But a stopped
 /// timer limits nothing, nor does a timer whose executor drops the task. So cancel the operation before you stop the
 /// timer. Works with any completion token, and any operation that has a cancellation slot. Adapters may be inside or
-/// around it. But bind_executor() and bind_cancellation_slot() must not be around another adapter around it, such as
-/// bind_executor(strand, as_tuple(cancel_after(...))), and do not compile there. The limit could not see their
-/// slot or executor. Put them inside, or directly around cancel_after().
+/// around it. bind_executor() and bind_cancellation_slot() go inside, or directly around cancel_after(). Around another
+/// adapter of Asio they do not compile, as in bind_executor(strand, as_tuple(cancel_after(...))), because the limit
+/// could not see them.
 /// Throws std::invalid_argument for a NaN. The initiation of the operation throws what async_wait() throws. Then the
 /// operation has not begun.
 /// Memory: the limit may expire while another thread begins the operation. If there is then no memory to post the
