@@ -48,43 +48,37 @@ TEST_F(CancelAfter, EndsWithTheOperation) {
   }
 }
 
-TEST_F(CancelAfter, LeavesTheSlotOfTheHandlerAsItIs) {
-  host::cancellation_signal signal;
-  here.async_read_some(
-      host::buffer(buffer),
-      net::cancel_after(timer, kFar, host::bind_cancellation_slot(signal.slot(), [&](const Error& error, std::size_t) {
-                          ended = error;
-                        })));
-  loop.poll();
-  signal.emit(host::cancellation_type::terminal);
-  loop.run();
-  EXPECT_EQ(ended, Error(kAborted));
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-  signal.emit(host::cancellation_type::terminal);  // does nothing: the operation has ended
-}
-
-TEST_F(CancelAfter, WithinABoundSlotHasItsLimitAndTheSlotAndTakesAHandlerThatCanOnlyBeMoved) {
+TEST_F(CancelAfter, HasItsLimitAndASlotBoundInsideOrAroundAndTakesAHandlerThatCanOnlyBeMoved) {
   std::vector<Error> ended;
   host::cancellation_signal signal;
-  const auto read = [&](hwt::Delay limit) {
+  const auto stoppable = [&](auto token) { return host::bind_cancellation_slot(signal.slot(), std::move(token)); };
+  const auto read = [&](hwt::Delay limit, bool around) {
     auto handler = [&, owned = std::make_unique<int>(7)](const Error& error, std::size_t) {
       EXPECT_EQ(*owned, 7);
       ended.push_back(error);
     };
-    here.async_read_some(host::buffer(buffer), host::bind_cancellation_slot(
-                                                   signal.slot(), net::cancel_after(timer, limit, std::move(handler))));
+    const auto begin = [&](auto token) { here.async_read_some(host::buffer(buffer), std::move(token)); };
+    if (around) {
+      begin(stoppable(net::cancel_after(timer, limit, std::move(handler))));
+    } else {
+      begin(net::cancel_after(timer, limit, stoppable(std::move(handler))));
+    }
     loop.restart();
     loop.poll();
   };
-  read(kFar);
-  EXPECT_TRUE(ended.empty());
-  signal.emit(host::cancellation_type::terminal);
-  loop.run();
-  EXPECT_EQ(ended, std::vector<Error>{kAborted});
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-  read(2ms);
-  loop.run();
-  EXPECT_EQ(ended, std::vector<Error>(2, kAborted));
+  for (const bool around : {false, true}) {
+    ended.clear();
+    read(kFar, around);
+    EXPECT_TRUE(ended.empty());
+    signal.emit(host::cancellation_type::terminal);
+    loop.run();
+    EXPECT_EQ(ended, std::vector<Error>{kAborted});
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    signal.emit(host::cancellation_type::terminal);  // does nothing: the operation has ended
+    read(2ms, around);
+    loop.run();
+    EXPECT_EQ(ended, std::vector<Error>(2, kAborted));
+  }
 }
 
 TEST_F(CancelAfter, KeepsTheExecutorAndTheAllocatorOfTheHandler) {
