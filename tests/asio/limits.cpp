@@ -48,43 +48,37 @@ TEST_F(CancelAfter, EndsWithTheOperation) {
   }
 }
 
-TEST_F(CancelAfter, LeavesTheSlotOfTheHandlerAsItIs) {
-  host::cancellation_signal signal;
-  here.async_read_some(
-      host::buffer(buffer),
-      net::cancel_after(timer, kFar, host::bind_cancellation_slot(signal.slot(), [&](const Error& error, std::size_t) {
-                          ended = error;
-                        })));
-  loop.poll();
-  signal.emit(host::cancellation_type::terminal);
-  loop.run();
-  EXPECT_EQ(ended, Error(kAborted));
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-  signal.emit(host::cancellation_type::terminal);  // does nothing: the operation has ended
-}
-
-TEST_F(CancelAfter, WithinABoundSlotHasItsLimitAndTheSlotAndTakesAHandlerThatCanOnlyBeMoved) {
+TEST_F(CancelAfter, HasItsLimitAndASlotBoundInsideOrAroundAndTakesAHandlerThatCanOnlyBeMoved) {
   std::vector<Error> ended;
   host::cancellation_signal signal;
-  const auto read = [&](hwt::Delay limit) {
+  const auto stoppable = [&](auto token) { return host::bind_cancellation_slot(signal.slot(), std::move(token)); };
+  const auto read = [&](hwt::Delay limit, bool around) {
     auto handler = [&, owned = std::make_unique<int>(7)](const Error& error, std::size_t) {
       EXPECT_EQ(*owned, 7);
       ended.push_back(error);
     };
-    here.async_read_some(host::buffer(buffer), host::bind_cancellation_slot(
-                                                   signal.slot(), net::cancel_after(timer, limit, std::move(handler))));
+    const auto begin = [&](auto token) { here.async_read_some(host::buffer(buffer), std::move(token)); };
+    if (around) {
+      begin(stoppable(net::cancel_after(timer, limit, std::move(handler))));
+    } else {
+      begin(net::cancel_after(timer, limit, stoppable(std::move(handler))));
+    }
     loop.restart();
     loop.poll();
   };
-  read(kFar);
-  EXPECT_TRUE(ended.empty());
-  signal.emit(host::cancellation_type::terminal);
-  loop.run();
-  EXPECT_EQ(ended, std::vector<Error>{kAborted});
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-  read(2ms);
-  loop.run();
-  EXPECT_EQ(ended, std::vector<Error>(2, kAborted));
+  for (const bool around : {false, true}) {
+    ended.clear();
+    read(kFar, around);
+    EXPECT_TRUE(ended.empty());
+    signal.emit(host::cancellation_type::terminal);
+    loop.run();
+    EXPECT_EQ(ended, std::vector<Error>{kAborted});
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    signal.emit(host::cancellation_type::terminal);  // does nothing: the operation has ended
+    read(2ms, around);
+    loop.run();
+    EXPECT_EQ(ended, std::vector<Error>(2, kAborted));
+  }
 }
 
 TEST_F(CancelAfter, KeepsTheExecutorAndTheAllocatorOfTheHandler) {
@@ -185,7 +179,7 @@ TEST_F(Limit, CancelsOnTheExecutorOfTheHandlerWhereverItIsBound) {
   EXPECT_EQ(errors, std::vector<Error>{kAborted});
 }
 
-/// Begins a wait when its limit has expired, and has found nothing in the slot.
+/// Begins a wait when its limit has expired and has found nothing in the slot. Then replaces its initiation.
 struct BeginsLate {
   using executor_type = host::io_context::executor_type;
   executor_type get_executor() const noexcept { return test->loop.get_executor(); }
@@ -194,18 +188,38 @@ struct BeginsLate {
     test->timer.advance(2ms);
     EXPECT_EQ(test->loop.poll(), 1u);
     async_wait(test->timer, get_executor(), kFar, std::forward<Handler>(handler));
+    (*replace)();
   }
 
   Limit* test;
+  const std::function<void()>* replace;
 };
 
-TEST_F(Limit, IsNotLostIfItExpiresBeforeTheOperationHasBegun) {
-  auto token = limited(Note{&errors});
-  host::async_initiate<decltype(token), void(Error)>(BeginsLate{this}, token);
+TEST_F(Limit, IsNotLostIfItExpiresBeforeTheOperationHasBegunWhichMayDestroyTheInitiation) {
+  std::function<void()> replace;
+  const auto with = [&](host::cancellation_type type) {
+    auto token = net::cancel_after(timer, 1ms, kDeferred, type);
+    return host::async_initiate<decltype(token), void(Error)>(BeginsLate{this, &replace}, token);
+  };
+  auto operation = with(host::cancellation_type::terminal);
+  replace = [&] { operation = with(host::cancellation_type::none); };
+  std::move(operation)(Note{&errors});
   EXPECT_TRUE(errors.empty());
   loop.restart();
   loop.poll();
   EXPECT_EQ(errors, std::vector<Error>{kAborted});
+}
+
+TEST_F(CancelAfter, LimitsAnInitiationThatGetsItsSocketAsAReference) {
+  const auto note = [&](const Error& error, std::size_t) { ended = error; };
+  auto token = net::cancel_after(timer, 2ms, host::bind_executor(loop, note));
+  host::async_initiate<decltype(token), void(Error, std::size_t)>(
+      [this](auto handler, decltype(here)& socket) {
+        socket.async_read_some(host::buffer(buffer), std::move(handler));
+      },
+      token, std::ref(here));
+  loop.run();
+  EXPECT_EQ(ended, Error(kAborted));
 }
 
 TEST_F(CancelAfter, CancelsAtOnceWhereThereIsNoRoomAndNeverAfterTheTimersEnd) {

@@ -16,10 +16,13 @@ TEST(WithoutTsExecutors, WaitsAndLimitsEnd) {
   net::WheelTimer waits(loop, timer, 1ms);
   net::BasicWheelTimer<asio::io_context::executor_type> own(loop, timer, kFar);
   std::vector<asio::error_code> ended;
-  const auto note = [&](asio::error_code error) { ended.push_back(error); };
-  waits.async_wait(asio::bind_executor(asio::make_strand(loop), note));
-  own.async_wait(net::cancel_after(timer, 20ms, note));
-  net::async_wait(timer, asio::make_strand(loop), 40ms, note);
+  waits.async_wait(asio::bind_executor(asio::make_strand(loop), [&](asio::error_code first) {
+    ended.push_back(first);
+    own.async_wait(net::cancel_after(timer, 1ms, [&](asio::error_code second) {
+      ended.push_back(second);
+      net::async_wait(timer, asio::make_strand(loop), 1ms, [&](asio::error_code third) { ended.push_back(third); });
+    }));
+  }));
   loop.run();
   EXPECT_EQ(ended, (std::vector<asio::error_code>{{}, asio::error::operation_aborted, {}}));
   EXPECT_TRUE(timer.stop().empty());

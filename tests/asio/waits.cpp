@@ -204,9 +204,11 @@ TEST_F(WaitOnManualTimer, IsCalledOnAStrandOfAnyType) {
   net::WheelTimer waits(host::any_io_executor(strand), timer);
   waits.expires_after(1ms);
   waits.async_wait(on(strand));
+  waits.async_wait(host::bind_executor(strand_of_any, on(strand_of_any)));
+  async_wait(timer, strand_of_any, 1ms, net::cancel_after(timer, kFar, on(strand_of_any)));
   timer.advance(1ms);
   loop.run();
-  EXPECT_EQ(called, 4);
+  EXPECT_EQ(called, 6);
 }
 
 /// A handler that owns its session, with the memory of the handler, and lets it go when it is called.

@@ -84,19 +84,35 @@ struct LimitedHandler {
   std::shared_ptr<Limit> limit;
 };
 
+/// Whether executor_of() may look at the first argument of an initiation. Any object can be that argument. It tells its
+/// executor if it is an initiation in a wrapper, or an object that has an executor also when it is const. A socket or
+/// timer of Asio is no such object.
+template <class First>
+concept TellsExecutor = requires(const First& first) { first.initiation_; } || requires(const First& first) {
+  typename First::executor_type;
+  HWT_ASIO::query(first.get_executor(), HWT_ASIO::execution::context);
+};
+
 /// Returns the executor of the I/O object for an initiation and its arguments. An adapter of Asio around the limit
 /// wraps the initiation. Before 1.31 the wrapper hides the executor, and has the initiation as `initiation_`, or passes
 /// it on as the first argument.
 template <class Initiation, class... Args>
 auto executor_of(const Initiation& initiation, const Args&... args) noexcept {
-  if constexpr (!std::is_same_v<HWT_ASIO::associated_executor_t<Initiation>, HWT_ASIO::system_executor>) {
-    return HWT_ASIO::get_associated_executor(initiation);
+  using None = HWT_ASIO::system_executor;  // also where the default of Asio is another one, as in 1.38
+  if constexpr (!std::is_same_v<HWT_ASIO::associated_executor_t<Initiation, None>, None>) {
+    return HWT_ASIO::get_associated_executor(initiation, None());
   } else if constexpr (requires { initiation.initiation_; }) {
     return executor_of(initiation.initiation_, args...);
   } else if constexpr (sizeof...(args) != 0) {
-    return [](const auto& first, const auto&...) { return executor_of(first); }(args...);
+    return [](const auto& first, const auto&...) {
+      if constexpr (TellsExecutor<std::remove_cvref_t<decltype(first)>>) {
+        return executor_of(first);
+      } else {
+        return None();
+      }
+    }(args...);
   } else {
-    return HWT_ASIO::system_executor();
+    return None();
   }
 }
 
@@ -118,23 +134,25 @@ struct InitiateWithin {
   template <class Handler, class... Args>
   void start(Initiation operation, Handler&& handler, Args&&... args) const {
     // Not by the handler's allocator: its memory must be released before the handler is called. The limit lives longer.
-    const auto limit = std::allocate_shared<Limit>(HWT_ASIO::recycling_allocator<void>());
+    auto limit = std::allocate_shared<Limit>(HWT_ASIO::recycling_allocator<void>());
     // `limited` ends the limit, also if a later step throws.
     LimitedHandler<std::decay_t<Handler>> limited(std::forward<Handler>(handler), limit);
     auto slot = HWT_ASIO::get_associated_cancellation_slot(limited.handler);
     if (slot.is_connected()) slot.template emplace<Forward>(limit);
     const auto executor = executor_of(operation, args...);
-    const auto handlers = HWT_ASIO::get_associated_executor(limited.handler, executor);
     with_own_type(executor, [&]<class Own>(const Own& own) {
       using Emits = Emit<HWT_ASIO::associated_executor_t<std::decay_t<Handler>, Own>>;
       Emits emit{limit, type, HWT_ASIO::get_associated_executor(limited.handler, own)};
       limit->wait = WaitOperation<Emits, Own>::make(std::move(emit), own, true)
                         .start(WaitService::registry_of(own), *timer, when);
     });
+    // Made before the operation begins, because that may end on another thread, which then destroys this initiation.
+    using Emits = Emit<HWT_ASIO::associated_executor_t<std::decay_t<Handler>, std::decay_t<decltype(executor)>>>;
+    Emits emit{std::move(limit), type, HWT_ASIO::get_associated_executor(limited.handler, executor)};
     std::move(operation)(std::move(limited), std::forward<Args>(args)...);
-    if (!limit->one_is_done.exchange(true, std::memory_order_release)) return;
+    if (!emit.limit->one_is_done.exchange(true, std::memory_order_release)) return;
     try {
-      HWT_ASIO::post(Emit<std::decay_t<decltype(handlers)>>{limit, type, handlers});
+      HWT_ASIO::post(std::move(emit));
     } catch (...) {  // no memory; not passed on, because the operation has begun
     }
   }
@@ -163,7 +181,8 @@ struct ReturnTypeOf<Result> {
   using return_type = typename Result::return_type;
 };
 
-/// Whether a completion token is the result of cancel_after(), or an adapter around it.
+/// Whether a completion token is the result of cancel_after(), or an adapter of Asio around it. The parameters of such
+/// an adapter are types.
 template <class Token>
 inline constexpr bool kHasLimit = false;
 template <class Token>
@@ -237,9 +256,9 @@ struct InitiateBound : ReturnTypeOf<HWT_ASIO::async_result<Token, Signature>> {
 /// cancellation slot still works. If the timer refuses the timeout, the operation is cancelled at once. But a stopped
 /// timer limits nothing, nor does a timer whose executor drops the task. So cancel the operation before you stop the
 /// timer. Works with any completion token, and any operation that has a cancellation slot. Adapters may be inside or
-/// around it. But bind_executor() and bind_cancellation_slot() must not be around another adapter around it, such as
-/// bind_executor(strand, as_tuple(cancel_after(...))), and do not compile there. The limit could not see their
-/// slot or executor. Put them inside, or directly around cancel_after().
+/// around it. bind_executor() and bind_cancellation_slot() go inside, or directly around cancel_after(). Around another
+/// adapter of Asio they do not compile, as in bind_executor(strand, as_tuple(cancel_after(...))), because the limit
+/// could not see them.
 /// Throws std::invalid_argument for a NaN. The initiation of the operation throws what async_wait() throws. Then the
 /// operation has not begun.
 /// Memory: the limit may expire while another thread begins the operation. If there is then no memory to post the

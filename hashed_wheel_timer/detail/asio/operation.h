@@ -78,6 +78,20 @@ void with_own_type(const Executor& executor, F&& f) {
   if constexpr (!std::is_same_v<Executor, LoopExecutor>) f(executor);
 }
 
+/// Returns an object that is outstanding work of the executor. It is smaller than an executor_work_guard, and does not
+/// use on_work_started(), which a strand of an any_io_executor declares but cannot compile. An executor of the
+/// Networking TS has no property, so it gets the guard.
+template <class Executor>
+auto work_of(const Executor& executor) {
+  if constexpr (requires { HWT_ASIO::prefer(executor, HWT_ASIO::execution::outstanding_work.tracked); }) {
+    return HWT_ASIO::prefer(executor, HWT_ASIO::execution::outstanding_work.tracked);
+  } else {
+    return HWT_ASIO::make_work_guard(executor);
+  }
+}
+template <class Executor>
+using Work = std::optional<decltype(work_of(std::declval<const Executor&>()))>;
+
 /// Cancels one wait. A cancellation slot owns the canceller, and the wait outlives it: the wait clears the slot before
 /// it destroys its handler, which may own the signal of the slot. The slot destroys the canceller earlier if the signal
 /// is destroyed, or if another operation takes the slot. `in_slot`, a flag of the wait, is true while the canceller
@@ -120,10 +134,6 @@ class WaitOperation final : public AsyncWait {
   using AllocatorOf = typename std::allocator_traits<Given>::template rebind_alloc<T>;
   using Allocator = AllocatorOf<WaitOperation>;
   using Memory = std::allocator_traits<Allocator>;
-  // Smaller than an executor_work_guard. Uses only the property, as Asio's own operations do.
-  using Tracked = std::decay_t<decltype(HWT_ASIO::prefer(std::declval<const Executor&>(),
-                                                         HWT_ASIO::execution::outstanding_work.tracked))>;
-  using Work = std::optional<Tracked>;
   // The io_context allocates the posted completion once. A larger request goes to the allocator.
   using Within = hwt::detail::OwnersAllocator<std::byte, WaitOperation>;
   // A template, because two empty members of the same type would need different addresses.
@@ -145,7 +155,7 @@ class WaitOperation final : public AsyncWait {
     }
     WaitOperation& wait = construct(std::move(handler), executor, counts);
     try {
-      if (!is_own(handler_executor, executor)) wait.handler_work_.emplace(handler_executor);
+      if (!is_own(handler_executor, executor)) wait.handler_work_.emplace(work_of(handler_executor));
       if (slot.is_connected()) slot.template emplace<Canceller>(wait, wait.in_slot_);
     } catch (...) {
       wait.abandon();
@@ -169,7 +179,7 @@ class WaitOperation final : public AsyncWait {
   /// Constructs a wait. Called only by construct().
   WaitOperation(Handler&& handler, const Executor& executor, const Allocator& allocator, bool counts)
       : allocator_(allocator), executor_(executor), handler_(std::move(handler)) {
-    if (counts) work_.emplace(HWT_ASIO::prefer(executor, HWT_ASIO::execution::outstanding_work.tracked));
+    if (counts) work_.emplace(work_of(executor));
   }
 
   /// Returns memory for the posted completion. This and deallocate() are called only by an OwnersAllocator.
@@ -236,8 +246,9 @@ class WaitOperation final : public AsyncWait {
    public:
     using executor_type = HandlerExecutor;
 
-    Dispatched(WaitOperation& wait, const HandlerAllocator& allocator)
-        : Completion<HandlerAllocator>(wait, allocator), executor_(wait.handler_work_->get_executor()) {}
+    Dispatched(WaitOperation& wait, const Executor& own)
+        : Completion<HandlerAllocator>(wait, HWT_ASIO::get_associated_allocator(wait.handler_)),
+          executor_(HWT_ASIO::get_associated_executor(wait.handler_, own)) {}
 
     executor_type get_executor() const noexcept { return executor_; }
 
@@ -248,15 +259,13 @@ class WaitOperation final : public AsyncWait {
   void complete(Result end) override {
     end_ = end;
     // Kept here until the completion is posted, and then counts as work itself. defer() may destroy this operation.
-    [[maybe_unused]] const Work work = std::exchange(work_, std::nullopt);
+    [[maybe_unused]] const Work<Executor> work = std::exchange(work_, std::nullopt);
     // Moved out of the operation, because it may be a strand. The strand's context may go while the operation is queued
     // on the handler's executor.
     const Executor executor = std::move(executor_);
     // defer() lets a thread of the context that cancels many waits queue all of them at once.
     if constexpr (!kPlain) {
-      if (handler_work_) {
-        return HWT_ASIO::defer(executor, Dispatched(*this, HWT_ASIO::get_associated_allocator(handler_)));
-      }
+      if (handler_work_) return HWT_ASIO::defer(executor, Dispatched(*this, executor));
     }
     if constexpr (std::is_same_v<Executor, LoopExecutor>) {
       HWT_ASIO::defer(executor, Completion<Within>(*this, Within(*this)));
@@ -316,9 +325,9 @@ class WaitOperation final : public AsyncWait {
 
   [[no_unique_address]] Allocator allocator_;
   Executor executor_;  // until complete()
-  Work work_;
+  Work<Executor> work_;
   // Empty if the handler's executor is the wait's own.
-  [[no_unique_address]] UnlessPlain<std::optional<HWT_ASIO::executor_work_guard<HandlerExecutor>>> handler_work_;
+  [[no_unique_address]] UnlessPlain<Work<HandlerExecutor>> handler_work_;
   Result end_{};
   bool in_slot_ = false;  // the slot of the handler holds a Canceller of this wait
   Handler handler_;
