@@ -49,9 +49,8 @@ z3::check_result Path::check(const z3::expr& condition, bool multiplies, std::st
   solver.set(limit);
   for (const z3::expr& assumption : assumptions_) solver.add(assumption);
   solver.add(condition);
-  for (const Product& seen : products_) {
+  for (const Product& seen : products_)
     if (multiplies) solver.add(seen.value == multiplied_out(seen.a * seen.b));
-  }
   const z3::check_result result = solver.check();
   if (result == z3::sat && counterexample != nullptr) {
     const z3::model model = solver.get_model();

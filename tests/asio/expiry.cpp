@@ -119,8 +119,7 @@ TEST_F(PuttingOff, TheNextWaitMayHaveASlotOrBeOneOfSeveral) {
 
 TEST_F(PuttingOff, EachWaitEndsOnceAndNotEarlyHoweverExpiryAndTheNextRace) {
   constexpr int kRounds = 20'000;
-  std::atomic<int> ended{0};
-  std::atomic<int> expired{0};
+  std::atomic<int> ended{0}, expired{0};
   std::atomic<bool> over{false};
   auto work = host::make_work_guard(loop);
   std::thread runs([&] { loop.run(); });

@@ -68,9 +68,8 @@ class Owned {
 /// Runs every second job that waits in the queue, and drops the others.
 inline void run_every_second_job(JobQueue& queue) {
   bool drop = false;
-  for (const auto& job : queue.take()) {
+  for (const auto& job : queue.take())
     if (!std::exchange(drop, !drop)) job();
-  }
 }
 
 }  // namespace hwt::test

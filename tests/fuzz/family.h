@@ -129,9 +129,8 @@ class Timeouts {
   /// The number of those that are pending, by the lines of their origins.
   std::map<unsigned, std::int64_t> pending_by_line() const {
     std::map<unsigned, std::int64_t> pending;
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
+    for (std::size_t i = 0; i < slots_.size(); ++i)
       if (slots_[i].alarm) pending[static_cast<unsigned>(i) + 1] = 1;
-    }
     return pending;
   }
 

@@ -154,9 +154,8 @@ class WheelWalk {
   }
 
   void leave_holes() {
-    for (Item& item : items_) {
+    for (Item& item : items_)
       if (item.in_wheel() && !input_.one_in(8)) model_.remove(item);
-    }
   }
 
   /// Goes on until just before a carry. Items around the carry wait from the start on.

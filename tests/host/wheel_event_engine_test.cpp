@@ -360,9 +360,8 @@ void hunt(WheelEventEngine& engine, hwt::Timer& timer) {
       if (random() % 8 == 0 && engine.Cancel(handle)) ++cancelled;
     }
   });
-  for (const Handle& handle : handles) {
+  for (const Handle& handle : handles)
     if (engine.Cancel(handle)) ++cancelled;
-  }
   EXPECT_TRUE(eventually([&] { return fates.destroyed == kThreads * kEach; }));
   EXPECT_EQ(fates.ran + cancelled, kThreads * kEach);
   EXPECT_GT(fates.ran, 0);

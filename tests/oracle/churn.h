@@ -64,9 +64,8 @@ class Churn {
   /// When no thread is in go().
   void cancel_all() {
     Calls calls;
-    for (std::vector<Pending>& ring : rings_) {
+    for (std::vector<Pending>& ring : rings_)
       for (Pending& pending : ring) cancel(pending, calls);
-    }
     for (Pending& pending : swapped_) cancel(pending, calls);
     tell(calls);
   }

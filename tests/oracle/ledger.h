@@ -44,9 +44,8 @@ class Ledger {
   /// Prints the first broken promise, and ends the program.
   [[noreturn]] void broken(const char* promise, const Record* record = nullptr) const {
     static std::atomic<bool> told{false};
-    if (told.exchange(true)) {
+    if (told.exchange(true))
       for (;;) pause();
-    }
     std::printf("BROKEN: %s\ntimer: %s, seed: %llu (to repeat it: --seed %llu --operations 1)\n", promise, timer_,
                 static_cast<unsigned long long>(seed_), static_cast<unsigned long long>(seed_));
     if (record != nullptr) record->print();

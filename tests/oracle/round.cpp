@@ -258,9 +258,8 @@ class Round {
 
   template <class F>
   static void for_each_of(std::deque<Records>& all, F f) {
-    for (Records& records : all) {
+    for (Records& records : all)
       for (std::size_t i = 0; i < records.used(); ++i) f(records[i]);
-    }
   }
   template <class F>
   void for_each(F f) {

@@ -42,9 +42,8 @@ std::vector<std::uint64_t> ticks() {
 }
 
 TEST(FastDivider, IsExactForSmallNumbers) {
-  for (std::uint64_t tick = 1; tick <= 300; ++tick) {
+  for (std::uint64_t tick = 1; tick <= 300; ++tick)
     for (std::uint64_t n = 0; n <= 3000; ++n) expect_exact(tick, n);
-  }
 }
 
 TEST(FastDivider, IsExactAtTheEdges) {

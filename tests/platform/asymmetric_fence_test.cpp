@@ -33,9 +33,8 @@ class Meeting {
       ++round_;
       return;
     }
-    for (int spins = 0; round_.load() == round; ++spins) {
+    for (int spins = 0; round_.load() == round; ++spins)
       if (spins > 10'000) std::this_thread::yield();
-    }
   }
 
  private:
@@ -91,9 +90,8 @@ class Hunt {
 
   static void pass(Side& mine, Side& theirs, bool heavy, unsigned& seed) {
     mine.here = 1;
-    for (int spins = 0; theirs.here == 0; ++spins) {
+    for (int spins = 0; theirs.here == 0; ++spins)
       if (spins > 10'000) std::this_thread::yield();
-    }
     seed = seed * 1'664'525 + 1'013'904'223;
     for (unsigned spin = seed >> 25; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
     slow_down(mine, 2);

@@ -39,9 +39,8 @@ TEST_F(WorkerThread, RunsOnTheProcessorsOfTheProcessNotOnThoseOfItsMaker) {
   if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one processor";
   cpu_set_t one;
   CPU_ZERO(&one);
-  for (int cpu = 0; CPU_COUNT(&one) == 0; ++cpu) {
+  for (int cpu = 0; CPU_COUNT(&one) == 0; ++cpu)
     if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &one);
-  }
   on_worker_made_after([&] { ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0); },
                        [&] {
                          // The creator sets the affinity from outside, possibly a moment later.

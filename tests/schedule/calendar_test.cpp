@@ -163,9 +163,8 @@ template <class F>
 void for_each_change(F f) {
   for (const auto& [zone, begin] : kChanges) {
     SCOPED_TRACE(std::string(zone) + ' ' + begin);
-    for (const Gap gap : kGaps) {
+    for (const Gap gap : kGaps)
       for (const Fold fold : kFolds) f(zone, begin, gap, fold);
-    }
   }
 }
 

@@ -29,17 +29,15 @@ struct Given {
 };
 
 MetricFamily family_of(const std::vector<MetricFamily>& families, const std::string& name) {
-  for (const MetricFamily& family : families) {
+  for (const MetricFamily& family : families)
     if (family.name == name) return family;
-  }
   ADD_FAILURE() << "no family " << name;
   return {name, "", MetricType::Untyped, {ClientMetric()}};
 }
 
 std::uint64_t below(const ClientMetric::Histogram& histogram, double bound) {
-  for (const auto& bucket : histogram.bucket) {
+  for (const auto& bucket : histogram.bucket)
     if (bucket.upper_bound == bound) return bucket.cumulative_count;
-  }
   ADD_FAILURE() << "no bucket " << bound;
   return 0;
 }

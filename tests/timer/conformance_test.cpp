@@ -460,9 +460,8 @@ TYPED_TEST(Conformance, EveryTimeoutHasExactlyOneFate) {
   const int expired_in_all = expired;
   EXPECT_EQ(static_cast<std::size_t>(cancelled + expired_in_all) + returned.size(), std::size_t{kThreads * kPerThread});
   for (const Timeout& timeout : returned) ASSERT_GT(timeout.deadline(), due) << "lost";
-  for (const auto& of_thread : fates) {
+  for (const auto& of_thread : fates)
     for (const auto& fate : of_thread) ASSERT_LE(fate, 1);
-  }
   EXPECT_EQ(early, 0);
   EXPECT_GT(expired_in_all, 0);
   EXPECT_FALSE(returned.empty());

@@ -127,9 +127,8 @@ TEST_F(ManyPlaces, HaveTurnsWhileNearOnesNeverRunOutOfEntries) {
 
 /// A pass takes 100,000 entries.
 TEST_F(ManyPlaces, HaveATurnInEachPassHoweverManyAreNear) {
-  for (std::uint32_t place = 0; place < kPlaces; ++place) {
+  for (std::uint32_t place = 0; place < kPlaces; ++place)
     for (int i = 0; i < 500; ++i) put(place, kNear);
-  }
   intake.open(kNear, false);
   std::vector<bool> seen(kPlaces);
   std::array<NodeName, 256> entries;

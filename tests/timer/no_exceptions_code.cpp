@@ -85,9 +85,8 @@ bool sleeps_and_is_stopped(Timer& timer) {
 
 int accepted(Timer& timer, int attempts) {
   int count = 0;
-  for (int i = 0; i < attempts; ++i) {
+  for (int i = 0; i < attempts; ++i)
     if (timer.try_new_timeout([] {}, 1h)) ++count;
-  }
   return count;
 }
 

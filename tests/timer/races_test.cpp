@@ -82,9 +82,8 @@ TEST(Limit, APlaceIsRefusedOnlyIfItIsTaken) {
   std::atomic<bool> over = false;
   const auto meet = [&](int times) {
     ++arrived;
-    for (int spins = 0; arrived < 2 * times; ++spins) {
+    for (int spins = 0; arrived < 2 * times; ++spins)
       if (spins > 1000) std::this_thread::yield();
-    }
   };
   const Deadline end(700ms);
   run_together(2, [&](int thread) {

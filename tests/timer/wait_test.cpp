@@ -352,9 +352,8 @@ class Cores {
     for (FreeSeats*& seats : seats_) seats = new FreeSeats;
   }
   ~Cores() {
-    for (FreeSeats* seats : seats_) {
+    for (FreeSeats* seats : seats_)
       if (seats != nullptr) seats->close();
-    }
   }
   Seat* seat(std::size_t index, std::uint64_t core_id) { return seats_[index]->add(nullptr, core_id); }
   void close(std::size_t index) { std::exchange(seats_[index], nullptr)->close(); }
