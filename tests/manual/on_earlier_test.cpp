@@ -204,9 +204,7 @@ TEST(OnEarlierCalls, MayScheduleOnTheTimer) {
   for (const bool cancels : {true, false}) {
     if (cancels && internal::pages::size() == 0) continue;  // where memory stays in the process, it makes no call
     ManualTimer timer(10ms, kStart);
-    int scheduled = 0;
-    int ran = 0;
-    int calls = 0;
+    int scheduled = 0, ran = 0, calls = 0;
     const auto schedule = [&] {
       ++scheduled;
       return timer.new_timeout([&] { ++ran; }, kFar);
