@@ -21,8 +21,8 @@ namespace hwt::HWT_ASIO_NAMESPACE {
 /// child, the first turn makes the timer the child's. To make a turn, call new_timeout() without delay, then poll() of
 /// the io_context, which also runs all due tasks. Until then stop() returns nothing, the destructor releases nothing,
 /// and objects that use the timer cancel nothing. At the fork no other thread may be in a task, or in a call of the
-/// timer, of its Timeouts or of such an object. Otherwise the child may call only stop() and the destructor. Not for:
-/// one timer that several loops share; use HashedWheelTimer.
+/// timer, of its Timeouts or of such an object. Otherwise the child may call only stop() and the destructor.
+/// Not for: one timer that several loops share; use HashedWheelTimer.
 class LoopTimer final : public hwt::detail::DrivenTimer {
  public:
   /// Makes a timer with this tick. Throws std::invalid_argument for a tick of zero or less; std::bad_alloc;
