@@ -17,10 +17,11 @@
  * A call with a wrong argument changes nothing, and hwt_last_error() names the argument. A call that fails sets errno.
  * Any other call leaves errno as it is, also hwt_cancel() and hwt_cancel_and_wait() of a stale id.
  *
- * In the child of a fork(), a timer that the parent has started is the parent's: only hwt_stop() and hwt_destroy()
- * work, other calls fail with EPERM. For HWT_LOOP and HWT_MANUAL, hwt_next(), hwt_advance() or hwt_on_earlier(),
- * outside a callback, makes it the child's; then all calls work. At the fork no other thread of the parent may have
- * been in a call or a callback of that timer. */
+ * In the child of a fork(), a timer that the parent has started is the parent's. hwt_create() starts HWT_LOOP and
+ * HWT_MANUAL. Only hwt_stop() and hwt_destroy() work there; other calls fail with EPERM. The child takes over an
+ * HWT_LOOP or HWT_MANUAL timer by hwt_next(), hwt_advance() or hwt_on_earlier(), outside a callback, unless it was
+ * stopped. Then all calls work. At the fork no other thread of the parent may have been in a call or a callback of that
+ * timer. */
 
 /* NOLINTBEGIN(modernize-deprecated-headers): for C */
 #include <stddef.h>

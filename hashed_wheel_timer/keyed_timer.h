@@ -55,7 +55,7 @@ enum class KeyedResult {
 /// perhaps by another thread.
 /// Fork: in the child, until it has turned or started the timer, the destructor, stop() and drain() return at once,
 /// with nothing, and release nothing. It must not call other members, except size(), because a lock may stay locked for
-/// ever. Afterwards all members work. Then no other thread may have been in a call at the fork. See the guide.
+/// ever. Afterwards all members work, if no other thread was in a call at the fork.
 /// Not for: outliving its Timer. If an executor drops an expiry, the value stays, overdue, until it is moved, replaced
 /// or taken out. The table grows with the keys, and only drain() and stop() free its memory. A key whose
 /// value was replaced takes the memory of two values until it ends.

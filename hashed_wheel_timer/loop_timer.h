@@ -73,9 +73,9 @@ class HWT_API LoopTimer final : public detail::DrivenTimer {
   /// coroutine whose call runs it, and must not use a WheelTimer whose call runs it. The function must not throw, wait,
   /// destroy the timer, or call on_earlier(). An empty function ends the calls. The destructor makes none. The
   /// destructor and on_earlier() wait for a call on another thread. In addition, on_earlier() waits for a run_due() on
-  /// another thread. It calls the new function itself, perhaps besides such a thread, if a stop() found no function. So
-  /// it does if the loop, after its latest run_due(), would sleep too long for a timeout or a cancelled(). So nothing
-  /// is late if the function is replaced while the loop sleeps. Throws IllegalState inside a task.
+  /// another thread. It calls the new function itself if a stop() found no function, or if the loop would sleep past a
+  /// timeout or a cancelled(). Another thread may call the function at the same time. So nothing is late if the
+  /// function is replaced while the loop sleeps. Throws IllegalState inside a task.
   void on_earlier(std::function<void()> call) { DrivenTimer::on_earlier(std::move(call)); }
 };
 

@@ -32,7 +32,7 @@ namespace hwt {
 /// Fork: in the child, until it has turned or started the Timer, stop(), destroy() and the destructor return at once.
 /// They release nothing and do not call on_destroy. The child must not call start(), restart(), reset() or
 /// run_once_now(). They would wait for ever if another thread was arming at the fork, because the child does not have
-/// that thread. Afterwards all members work. Then no other thread may have been in a call or a hook at the fork.
+/// that thread. Afterwards all members work, if no other thread was in a call or a hook at the fork.
 /// Not for: outliving its Timer, which it never stops; a fixed rate, for which see Schedule.
 /// Source: SOFAJRaft's RepeatedTimer; braft's RepeatedTimerTask.
 class HWT_API RepeatedTimer {

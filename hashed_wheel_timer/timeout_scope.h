@@ -106,8 +106,8 @@ class HWT_API TimeoutScope {
     TimeoutId id_;
   };
 
-  /// Adds a callable. Takes a reference, so that its caller destroys a refused callable, after `adding`. If that
-  /// callable ends the scope, the destructor would otherwise wait for `adding` for ever.
+  /// Adds a callable. Takes a reference, so that its caller destroys a refused callable, after `adding`. Otherwise, if
+  /// that callable ends the scope, the destructor would wait for `adding` for ever.
   template <class F>
   TimeoutId add_here(F&& callable, When when, Terms terms) {
     Adding adding(*this);

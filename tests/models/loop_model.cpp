@@ -75,7 +75,7 @@ struct Loop final : Run {
       }
       if (random(2) == 0) {
         set_function();
-        turns_made += 2;  // a call by another thread, and its own
+        ++turns_made, ++turns_made;  // a call by another thread, and its own
       }
     } else if (comes == Comes::Earlier) {
       other = timer.new_timeout([] {}, hours(2));

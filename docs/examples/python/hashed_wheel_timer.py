@@ -98,8 +98,8 @@ if hasattr(os, "register_at_fork"):
 
 class Timer:
     """A timer with a worker thread. close() ends it, as does the end of a with statement. The end of the program closes
-    all timers, and waits for callables that run. Any thread may call any method, also inside a callable, except close().
-    After close(), the other methods raise RuntimeError.
+    all timers, and waits for callables that run. Any thread may call any method, also inside a callable, except
+    close(). After close(), the other methods raise RuntimeError.
     """
 
     def __init__(self, tick=0.01, max_pending=-1):
@@ -167,8 +167,8 @@ class Timer:
             self._end_call()
 
     def close(self):
-        """Cancels all timeouts. Waits for a callable that runs, so hold no lock that a callable takes. Raises RuntimeError
-        inside a callable. A second call does nothing.
+        """Cancels all timeouts. Waits for a callable that runs, so hold no lock that a callable takes. Raises
+        RuntimeError inside a callable. A second call does nothing.
         """
         if not self._try_begin_call():
             return
@@ -199,7 +199,7 @@ class Timer:
 
     def _end_call(self):
         with self._lock:
-            # In this order, so that a close() that interrupts it does not find its own call and this one both the last.
+            # In this order, so that a close() that interrupts this does not destroy the timer twice. It may leak it.
             is_last = self._closed and self._calls == 1
             self._calls -= 1
         if is_last:

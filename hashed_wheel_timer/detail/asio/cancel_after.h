@@ -181,8 +181,8 @@ struct ReturnTypeOf<Result> {
   using return_type = typename Result::return_type;
 };
 
-/// Whether a completion token is the result of cancel_after(), or an adapter of Asio around it. The parameters of such
-/// an adapter are types.
+/// Whether a completion token is the result of cancel_after(), or an adapter around it whose template parameters are
+/// types. Those of Asio are such adapters.
 template <class Token>
 inline constexpr bool kHasLimit = false;
 template <class Token>
@@ -257,7 +257,7 @@ struct InitiateBound : ReturnTypeOf<HWT_ASIO::async_result<Token, Signature>> {
 /// timer limits nothing, nor does a timer whose executor drops the task. So cancel the operation before you stop the
 /// timer. Works with any completion token, and any operation that has a cancellation slot. Adapters may be inside or
 /// around it. bind_executor() and bind_cancellation_slot() go inside, or directly around cancel_after(). Around another
-/// adapter of Asio they do not compile, as in bind_executor(strand, as_tuple(cancel_after(...))), because the limit
+/// adapter they do not compile, as in bind_executor(strand, as_tuple(cancel_after(...))), because the limit
 /// could not see them.
 /// Throws std::invalid_argument for a NaN. The initiation of the operation throws what async_wait() throws. Then the
 /// operation has not begun.

@@ -54,7 +54,8 @@ void expect(bool good, const char* text) {
     throw std::invalid_argument(text);
 }
 
-/// Like use(), for a call that turns the wheel of a timer without a thread. So it makes the timer that of this process.
+/// Like guarded(), for a call that turns the wheel of a timer without a thread. It needs no check(), because the turn
+/// makes the timer that of this process.
 template <class Body>
 int turn(const hwt_timer* timer, CCall& call, Body body) noexcept {
   if (timer == nullptr) return check(timer, call);

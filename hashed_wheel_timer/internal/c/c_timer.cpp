@@ -130,7 +130,7 @@ std::unique_ptr<hwt_timer> make_timer(const hwt_options& options) {
 int begin_use(const hwt_timer* timer, CCall& call) noexcept {
   if (timer == nullptr) return call.fail(EINVAL, "timer: NULL (expected: a timer of hwt_create())");
   if (timer->used->is_of_another_process())
-    return call.fail(EPERM, "timer: in use by the parent of this process (expected: one that this process has made)");
+    return call.fail(EPERM, "timer: in use by the parent of this process (expected: a timer of this process)");
   timer->process.store(c_process.load(std::memory_order_relaxed), std::memory_order_relaxed);
   return 0;
 }

@@ -120,7 +120,7 @@ class CCall {
 };
 
 /// Called by check() for the first use of the timer in this process. Asks the timer, notes the process, and returns 0.
-/// Returns an error if `timer` is null, or that of another process.
+/// Returns an error if `timer` is null, or another process has started it.
 int begin_use(const hwt_timer* timer, CCall& call) noexcept;
 
 /// Returns 0, or an error for a timer that cannot be used in this process.

@@ -27,8 +27,8 @@ namespace hwt::internal {
 /// Stopped.
 enum class Phase : std::uint8_t { Init, Starting, Started, Stopping, Stopped };
 
-/// Returns whether an object of a timer is lost to this process, a forked child. The parent has made the object in
-/// `made_in`, and `process_of_timer` is not this process, which has neither started nor adopted the timer. Then other
+/// Returns whether an object of a timer is lost to this process, a forked child. `made_in` is the process that made the
+/// object. `process_of_timer` is the process that has started or adopted the timer. If neither is this process, other
 /// threads of the parent may have been changing the object: its locks stay taken, its data half changed.
 inline bool is_lost_to_child(std::int64_t made_in, std::int64_t process_of_timer) noexcept {
   const std::int64_t here = this_process();
@@ -59,15 +59,16 @@ class Lifecycle {
   /// and must not free memory that they may have been using.
   bool is_of_another_process() const noexcept { return is_of_another_process(word_.load(std::memory_order_relaxed)); }
 
-  /// Returns the process of the timer; 0 in Init.
-  std::int64_t process() const noexcept { return process_of(word_.load(std::memory_order_relaxed)); }
-  /// Returns a place with that process, which outlives the timer.
+  /// Returns the process that has started or adopted the timer; 0 if none has.
+  std::int64_t process() const noexcept { return process_->load(std::memory_order_relaxed); }
+  /// Returns the place of that number, which outlives the timer.
   std::shared_ptr<const std::atomic<std::int64_t>> place_of_process() const noexcept { return process_; }
 
   /// Makes a started timer that of this process. Called by the thread that turns the wheel of a timer without a worker.
   /// It holds the lock of the wheel, so no other thread was turning the wheel at the fork.
   void adopt() noexcept {
-    if (is_of_another_process()) change(Phase::Started, Phase::Started, this_process());
+    if (is_of_another_process() && change(Phase::Started, Phase::Started, this_process()))
+      process_->store(this_process(), std::memory_order_relaxed);
   }
 
   /// Waits until the phase is no longer `phase`, which must be Starting or Stopping.
@@ -138,12 +139,8 @@ class Lifecycle {
   /// Started.
   bool change(Phase from, Phase to, std::int64_t process) noexcept {
     std::uint64_t seen = word_.load(std::memory_order_relaxed);
-    if (phase_of(seen) != from ||
-        !word_.compare_exchange_strong(seen, word_of(to, process), std::memory_order_acq_rel)) {
-      return false;
-    }
-    process_->store(process, std::memory_order_relaxed);
-    return true;
+    return phase_of(seen) == from &&
+           word_.compare_exchange_strong(seen, word_of(to, process), std::memory_order_acq_rel);
   }
   void set(std::uint64_t word) noexcept {
     process_->store(process_of(word), std::memory_order_relaxed);
@@ -153,8 +150,9 @@ class Lifecycle {
 
   std::atomic<std::uint64_t> word_{word_of(Phase::Init, 0)};
   std::int64_t start_time_ = 0;
-  // The process of word_, for an object that outlives the timer: UsedTimer. Written by the thread that changes word_,
-  // read by any thread. relaxed: only a process looks for itself here, and has written it before.
+  // The process that has started or adopted the timer, for an object that outlives the timer: UsedTimer. Written by the
+  // thread that changes word_, read by any thread. relaxed: a process looks only for its own id, which only its own
+  // threads write.
   const std::shared_ptr<std::atomic<std::int64_t>> process_ = std::make_shared<std::atomic<std::int64_t>>(0);
 };
 

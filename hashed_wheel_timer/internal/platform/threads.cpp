@@ -70,7 +70,8 @@ std::int64_t this_process() noexcept {
 #if defined(_WIN32)
   return 0;  // no fork
 #else
-  return getpid();
+  // The count, because a child in a new PID namespace may have the parent's number.
+  return static_cast<std::int64_t>(fork_count() << 32) | getpid();
 #endif
 }
 

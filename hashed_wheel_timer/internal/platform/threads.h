@@ -13,7 +13,7 @@ namespace hwt::internal {
 /// makes no thread, and std::bad_alloc.
 std::thread make_worker_thread(std::function<void()> body);
 
-/// Returns a number that differs in a forked child; 0 on systems without fork().
+/// Returns a number of up to 56 bits that differs in a forked child; 0 on systems without fork().
 std::int64_t this_process() noexcept;
 
 /// Returns a number that changes in a child of fork(). Costs less than this_process(), which is a system call. But only
