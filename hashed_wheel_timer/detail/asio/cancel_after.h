@@ -14,8 +14,8 @@ struct Limit {
   Timeout wait;
   // The limit may expire while another thread initiates the operation, which then has nothing in its slot yet. Two
   // threads exchange this for true: the initiating thread when the initiation has returned, and Emit. The later one
-  // cancels the operation. If that is the initiating thread, it posts an Emit. release after the initiation: pairs with
-  // the acquire of Emit, which uses the slot and the members above.
+  // cancels the operation. If that is the initiating thread, it posts the cancellation. release after the initiation:
+  // pairs with the acquire of Emit, which uses the slot and the members above.
   std::atomic<bool> one_is_done{false};
   bool done = false;
   bool in_slot = false;  // the slot of the handler holds a Forward of this limit
