@@ -200,7 +200,8 @@ class Table {
 Table<Cell, 1 << 12> cells;
 Table<Word, 1 << 15> words;
 
-constexpr std::uintptr_t kStack = 64 << 10;  // relacy's
+// relacy's stacks have 64 KiB. Each of stack_ends is less than 4 KiB below an end, and other objects lie below a stack.
+constexpr std::uintptr_t kStack = 60 << 10;
 std::array<std::uintptr_t, kMaxThreads> stack_ends;
 
 bool on_own_stack(std::uintptr_t address) {
@@ -453,8 +454,7 @@ struct Suite : rl::test_suite<Suite<kThreads>, kThreads> {
   [[gnu::noinline]] static void enter(bool watched, Do&& what) {
     const int thread = context().threadx_->index_;
     thread_locals.put_back(thread);
-    stack_ends[static_cast<unsigned>(context().threadx_->index_)] =
-        reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+    stack_ends[this_thread()] = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
     watching = watched;
     what();
     watching = false;
