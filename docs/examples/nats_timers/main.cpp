@@ -102,6 +102,8 @@ Owned<natsConnection> connect(const std::string& url) {
   const Owned<natsOptions> owned(options, natsOptions_Destroy);
   check(natsOptions_SetURL(options, url.c_str()), url);
   check(natsOptions_SetPingInterval(options, 20), "ping interval");
+  // A busy machine may answer late: libnats keeps the connection as long as it waits for an answer to a request, 20 s.
+  check(natsOptions_SetMaxPingsOut(options, 1000), "pings without an answer");
   check(natsOptions_UseGlobalMessageDelivery(options, true), "delivery");
   natsConnection* connection = nullptr;
   check(natsConnection_Connect(&connection, options), url);
