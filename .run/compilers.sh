@@ -8,9 +8,9 @@ all_compilers='g++-12 g++-13 g++-14 clang++-14 clang++-15 clang++-16 clang++-17 
 
 alone_compilers() {
   [ $# -gt 0 ] || set -- $all_compilers
-  for compiler; do
-    case $compiler in g++-[0-9]* | clang++-[0-9]* | libc++-[0-9]* | zig-[0-9]*) continue ;; esac
-    wrong "no such compiler: $compiler (there are: $(echo $all_compilers), and other versions)"
+  for each; do
+    case $each in g++-[0-9]* | clang++-[0-9]* | libc++-[0-9]* | zig-[0-9]*) continue ;; esac
+    wrong "no such compiler: $each (there are: $(echo $all_compilers), and other versions)"
   done
   set_up test
   try_each try_compiler "$@"
@@ -23,7 +23,7 @@ try_compiler() {
   tests='calendar_test conformance_test coroutine_test every_wheel_test fast_divider_test handle_test hashed_wheel_test keyed_timer_test
     no_exceptions_test passive_wheel_test races_test schedule_test stop_after_test wall_clock_test when_test'
   options='--werror -Dcalendar=enabled' flags=
-  choose_compiler "$1" && quietly $CXX -std=c++20 -include chrono -x c++ -c /dev/null -o /dev/null ||
+  choose_compiler "$1" && quietly $CXX -std=c++20 -include chrono -fsyntax-only -x c++ /dev/null ||
     { echo "$1: not tried: this system does not have it"; return 0; }
   of=compilers/$1
   build_googletest "$of" && compile_headers -std=c++2b && compile_headers -std=c++20 -fno-exceptions -fno-rtti &&
@@ -67,7 +67,7 @@ compile_headers() {
   left_out=boost_asio.h
   case $* in *-fno-exceptions*) left_out='(boost_)?asio.h|prometheus.h' ;; esac
   (cd "$root" && ls hashed_wheel_timer/*.h | grep -vE "/($left_out)\$" | xargs -P "$processors" -I{} \
-    $CXX "$@" -O1 -Wall -Wextra -Wpedantic -Werror -I . -include {} -x c++ -c /dev/null -o /dev/null)
+    $CXX "$@" -Wall -Wextra -Wpedantic -Werror -I . -include {} -fsyntax-only -x c++ /dev/null)
 }
 
 # compile_with STANDARD OPTION TARGET...: passes the standard as a compiler flag, because not every Meson has an option

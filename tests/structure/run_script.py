@@ -5,6 +5,7 @@ usage: run_script.py SOURCE_ROOT
 
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -15,10 +16,8 @@ import unittest
 
 SOURCE_ROOT = sys.argv.pop(1)
 COUNT = "tests/verification/count_tests.py"
-TOOLS = """
-    ar as c++ cat cc date dirname env flock g++ gcc git id ld meson mkdir mv ninja nproc pkg-config python3 rm sh sleep
-    touch
-""".split()
+TOOLS = """ar as c++ cat cc date dirname env flock g++ gcc git id ld meson mkdir mv ninja nproc pkg-config python3 rm sh
+    sleep touch""".split()
 EXAMPLE = "executable('{0}', '{0}/main.cpp', {1})\n"
 SLOW = "custom_target(output: 'slow.h', command: ['sh', '-c', 'touch @0@; exec sleep 100'.format(started)])"
 PROJECT = """project('small', 'cpp')
@@ -50,8 +49,7 @@ class Run(unittest.TestCase):
         self.path = os.path.join(folder.name, "bin")
         os.mkdir(self.path)
         for tool in TOOLS:
-            program = shutil.which(tool)
-            if program:
+            if program := shutil.which(tool):
                 os.symlink(program, os.path.join(self.path, tool))
 
     def write(self, path, text):
@@ -115,9 +113,8 @@ class Run(unittest.TestCase):
         except OSError:  # the other end is closed
             pass
         os.close(terminal)
-        output = output.decode()
-        self.assertNotIn("Traceback", output)
-        self.assertEqual(output.splitlines()[-1], "run: interrupted", output)
+        self.assertNotIn(b"Traceback", output)
+        self.assertEqual(output.splitlines()[-1], b"run: interrupted", output)
         self.assertEqual(process.wait(), 130)
 
     def test_a_folder_that_cannot_be_written_ends_with_one_line(self):
@@ -147,10 +144,14 @@ class Run(unittest.TestCase):
     def test_a_wrong_command_ends_with_its_message(self):
         self.expect(2, "run: no such command: walk", "walk")
 
+    def test_no_function_sets_a_variable_that_all_scripts_share(self):
+        scripts = subprocess.check_output("cat run .run/*.sh", shell=True, cwd=SOURCE_ROOT, encoding="utf-8")
+        for name in {*re.findall(r"^(\w+)=", scripts, re.M)} - {"has_turn"}:  # take_turn() remembers
+            self.assertNotRegex(scripts, rf"\n .*(\bfor {name}\b|(?<![-\w]){name}=)")
+
     def test_the_demo_builds_only_what_it_runs(self):
         self.make_project(wrong=WRONG_PROGRAM, rpc_timeouts=PROGRAM)
-        status, output = self.output_of("demo")
-        self.assertEqual(status, 0, output)
+        self.assertEqual(self.output_of("demo")[0], 0)
 
     def test_a_demo_whose_needs_are_missing_says_so(self):
         self.make_project(rpc_timeouts=PROGRAM)
