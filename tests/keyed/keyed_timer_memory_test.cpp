@@ -70,6 +70,15 @@ TEST(KeyedMemory, KeysThatComeAndGoLeaveNothingBehind) {
   EXPECT_LE(bytes_in_use - before, 64 << 10);
 }
 
+TEST(KeyedMemory, AnExpiredKeyIsFreedWithoutAFurtherCall) {
+  ManualTimer timer;
+  const auto key = std::make_shared<int>(1);
+  KeyedTimer<std::shared_ptr<int>, int> keyed(timer, [](const std::shared_ptr<int>&, int&) {});
+  (void)keyed.set(key, 0, 1ms);
+  timer.advance(1ms);
+  EXPECT_EQ(key.use_count(), 1);
+}
+
 /// Equal, which is called with the lock held, calls a function of the test once.
 struct CallsBack {
   static inline std::function<void()> during;

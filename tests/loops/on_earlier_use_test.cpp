@@ -44,8 +44,6 @@ class UseInOnEarlier : public ::testing::Test {
   LoopTimer timer_;
 };
 
-// --- KeyedTimer ------------------------------------------------------------------------------------------------------
-
 class KeyedTimerInOnEarlier : public UseInOnEarlier {
  protected:
   using Sessions = KeyedTimer<int, std::string>;
@@ -105,8 +103,6 @@ TEST_F(UseInOnEarlier, IsCalledAtOnceAfterAnExceptionOfEqual) {
   ThrowingEqual::throws = false;
   expect_call([this] { timer_.new_timeout(must_not_run, 1s); }, [] {});
 }
-
-// --- RepeatedTimer ---------------------------------------------------------------------------------------------------
 
 class RepeatedTimerInOnEarlier : public UseInOnEarlier {
  protected:
@@ -286,8 +282,6 @@ TEST_F(UseInOnEarlier, ASetOfAKeyAfterTheLastCancel) {
               [&] { EXPECT_EQ(sessions.set(1, 2, kFar), KeyedResult::Added); });
   EXPECT_EQ(sessions.size(), 1U);
 }
-
-// --- Races -----------------------------------------------------------------------------------------------------------
 
 TEST_F(UseInOnEarlier, ByManyThreadsWhileTheLoopTurns) {
   KeyedTimer<int, int> sessions(timer_, [](const int&, int&) {});

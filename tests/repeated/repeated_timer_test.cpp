@@ -55,8 +55,6 @@ TEST_F(RepeatedTimerIdle, TheTimeoutCountsFromTheEndOfATrigger) {
   for (std::size_t i = 1; i < runs.size(); ++i) EXPECT_GE(runs[i].first - runs[i - 1].second, 3ms);
 }
 
-// --- adjust_timeout --------------------------------------------------------------------------------------------------
-
 class RepeatedTimerAdjusting : public RepeatedTimerFixture {
  protected:
   RepeatedTimerAdjusting() : RepeatedTimerFixture(true) {}
@@ -253,8 +251,6 @@ TEST(RepeatedTimer, DoesNotKeepAReturnedTimeoutAlive) {
   EXPECT_EQ(held.use_count(), 1);
 }
 
-// --- Arguments and messages ------------------------------------------------------------------------------------------
-
 TEST_F(RepeatedTimerIdle, RefusesATimeoutThatIsNotPositiveAndAnEmptyOnTrigger) {
   const auto refusal_of = [](auto f) { return message_of<std::invalid_argument>(f); };
   timer_->start();
@@ -290,8 +286,6 @@ TEST_F(RepeatedTimerIdle, DescribeIsOneLineWithNameTimeoutAndState) {
   const RepeatedTimer odd("two\nlines", 1ns, clock_, {.on_trigger = [] {}});
   EXPECT_EQ(odd.describe(), "RepeatedTimer(two?lines, timeout: 1 ns, stopped)");
 }
-
-// --- With an executor ------------------------------------------------------------------------------------------------
 
 /// The timeout was claimed, but its job waits in the executor while the call is made.
 TEST(RepeatedTimer, AClaimedTimeoutLosesAgainstEachCall) {

@@ -304,5 +304,18 @@ TEST_F(APlace, LeavesTheRoundWhenItsOwnerHasDroppedTheRest) {
   EXPECT_FALSE(intake.any());
 }
 
+TEST(IntrusiveStack, AChainThatWasTakenIsPutBackBelowLaterElements) {
+  struct Element {
+    Element* next = nullptr;
+  };
+  std::array<Element, 4> elements;
+  detail::IntrusiveStack<Element, &Element::next> stack;
+  for (std::size_t i : {0, 1}) stack.push(elements.at(i));
+  Element* const chain = stack.take_all();
+  for (std::size_t i : {2, 3}) stack.push(elements.at(i));
+  stack.put_back(*chain);
+  for (std::size_t i : {3, 2, 1, 0}) EXPECT_EQ(stack.take_one(), &elements.at(i));
+}
+
 }  // namespace
 }  // namespace hwt::test
