@@ -11,15 +11,18 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-/// A timer that has memory for ten timeouts, and whose alarm is set for an hour.
+/// A timer whose wheel has memory for near timeouts, and whose alarm is set for an hour.
 class LoopWithoutMemory : public ::testing::Test {
  protected:
   LoopWithoutMemory() {
-    for (int i = 0; i < 10; ++i) timer_.new_timeout([] {}, i * 1ms);
-    loop_.run();
-    loop_.restart();
+    int ran = 0;
     timer_.new_timeout([] {}, std::chrono::hours(1));
-    loop_.poll();
+    Timeout of_second_level = timer_.new_timeout([] {}, 2s);  // where near ones begin when the first level ends
+    for (const int times : {1, 2}) {
+      timer_.new_timeout([&] { ++ran; }, 1ms);
+      run_until(ran, times);
+      of_second_level.cancel();
+    }
   }
 
   void run_until(const int& ran, int times) {

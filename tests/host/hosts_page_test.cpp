@@ -358,7 +358,7 @@ TYPED_TEST(TimerQueue, TakesCallsOfOtherThreads) {
   EXPECT_FALSE(dropped_ran && dropped_in_time);
 }
 
-TEST(TrantorTimerQueue, IsDestroyedOnAnyThread) {
+TEST(TrantorTimerQueueDeathTest, IsDestroyedOnAnyThread) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto destroy_on_another_thread = [] {
     std::unique_ptr<Trantor> host;

@@ -164,8 +164,6 @@ TEST_F(RepeatedTimerAdjusting, NoTriggerDuringIt) {
   EXPECT_EQ(triggers_, (Times{110ms, 160ms}));
 }
 
-// --- Lifetime --------------------------------------------------------------------------------------------------------
-
 TEST_F(RepeatedTimerAdjusting, MayBeDestroyedInsideEachHook) {
   const auto in_trigger = [this] {
     during_ = [this] {

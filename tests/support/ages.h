@@ -13,8 +13,8 @@ namespace hwt::test {
 inline std::vector<std::int64_t> carries(int digit_bits, std::int64_t last, std::chrono::nanoseconds tick) {
   std::vector<std::int64_t> ticks{last};
   for (int bits = digit_bits; bits < 63; bits += digit_bits) ticks.push_back(std::int64_t{1} << bits);
-  for (const std::int64_t unit :
-       {tick.count(), std::int64_t{1}, std::int64_t{1'000}, std::int64_t{1'000'000}, std::int64_t{1'000'000'000}}) {
+  for (const std::int64_t unit : {std::int64_t{tick.count()}, std::int64_t{1}, std::int64_t{1'000},
+                                  std::int64_t{1'000'000}, std::int64_t{1'000'000'000}}) {
     for (const int bits : {31, 32, 62}) {
       if (unit <= std::numeric_limits<std::int64_t>::max() >> bits) ticks.push_back((unit << bits) / tick.count());
     }
