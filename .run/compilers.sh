@@ -23,7 +23,7 @@ try_compiler() {
   tests='calendar_test conformance_test coroutine_test every_wheel_test fast_divider_test handle_test hashed_wheel_test keyed_timer_test
     no_exceptions_test passive_wheel_test races_test schedule_test stop_after_test wall_clock_test when_test'
   options='--werror -Dcalendar=enabled' flags=
-  choose_compiler "$1" && quietly $CXX -std=c++20 -include chrono -fsyntax-only -x c++ /dev/null ||
+  choose_compiler "$1" && (cd "$build" && quietly $CXX -std=c++20 -include chrono -x c++ -c /dev/null -o null.o) ||
     { echo "$1: not tried: this system does not have it"; return 0; }
   of=compilers/$1
   build_googletest "$of" && compile_headers -std=c++2b && compile_headers -std=c++20 -fno-exceptions -fno-rtti &&
@@ -66,8 +66,8 @@ choose_compiler() {
 compile_headers() {
   left_out=boost_asio.h
   case $* in *-fno-exceptions*) left_out='(boost_)?asio.h|prometheus.h' ;; esac
-  (cd "$root" && ls hashed_wheel_timer/*.h | grep -vE "/($left_out)\$" | xargs -P "$processors" -I{} \
-    $CXX "$@" -Wall -Wextra -Wpedantic -Werror -I . -include {} -fsyntax-only -x c++ /dev/null)
+  (cd "$build" && ls "$root"/hashed_wheel_timer/*.h | grep -vE "/($left_out)\$" | xargs -P "$processors" -I{} \
+    $CXX "$@" -O1 -Wall -Wextra -Wpedantic -Werror -I "$root" -include {} -x c++ -c /dev/null -o /dev/null)
 }
 
 # compile_with STANDARD OPTION TARGET...: passes the standard as a compiler flag, because not every Meson has an option
