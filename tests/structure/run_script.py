@@ -96,8 +96,7 @@ class Run(unittest.TestCase):
         self.make_project(needs=SLOW, rpc_timeouts=PROGRAM)
         process = self.start("demo", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.interrupt(process)
-        output, _ = process.communicate()
-        self.assertEqual(output.splitlines()[-2:], ["building build/demo", "run: interrupted"], output)
+        self.assertEqual(process.communicate()[0].splitlines()[-2:], ["building build/demo", "run: interrupted"])
         self.assertEqual(process.returncode, 130)
 
     def test_a_build_interrupted_on_a_terminal_shows_no_traceback(self):
@@ -133,8 +132,7 @@ class Run(unittest.TestCase):
             os.chown(os.path.join(self.root, "build"), 65534, 65534)
         status, output = self.output_of("demo", **self.another_user())
         self.assertIn("main.cpp", output)
-        self.assertNotIn("an old log", output)
-        self.assertEqual(status, 1)
+        self.assertEqual((status, "an old log" in output), (1, False), output)
 
     def test_a_call_by_a_relative_path_works_with_cdpath(self):
         above = os.path.dirname(self.root)
