@@ -17,12 +17,12 @@ class LoopWithoutMemory : public ::testing::Test {
   LoopWithoutMemory() {
     int ran = 0;
     timer_.new_timeout([] {}, std::chrono::hours(1));
-    Timeout of_second_level = timer_.new_timeout([] {}, 2s);  // where near ones begin when the first level ends
-    for (const int times : {1, 2}) {
-      timer_.new_timeout([&] { ++ran; }, 1ms);
-      run_until(ran, times);
-      of_second_level.cancel();
-    }
+    Timeout of_second_level = timer_.new_timeout([] {}, 2s);  // a late machine has near timeouts there too
+    timer_.new_timeout([&] { ++ran; }, 1ms);
+    run_until(ran, 1);  // the wheel makes both levels
+    of_second_level.cancel();
+    timer_.new_timeout([&] { ++ran; }, 1ms);
+    run_until(ran, 2);  // the wheel reserves memory for one more
   }
 
   void run_until(const int& ran, int times) {

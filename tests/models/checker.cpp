@@ -200,7 +200,7 @@ class Table {
 Table<Cell, 1 << 12> cells;
 Table<Word, 1 << 15> words;
 
-// relacy's stacks have 64 KiB. Each of stack_ends is less than 4 KiB below an end, and other objects lie below a stack.
+// Less than relacy's 64 KiB: stack_ends is somewhat below the end of a stack, and other objects lie below the stack.
 constexpr std::uintptr_t kStack = 60 << 10;
 std::array<std::uintptr_t, kMaxThreads> stack_ends;
 

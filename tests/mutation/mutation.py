@@ -4,9 +4,9 @@ usage: mutation.py SOURCE_ROOT [FAULTS] [--seed NUMBER] [--room FOLDER] [--slowe
 
 FAULTS is the number of faults. They are the same in each run: the first of all that places.py can make, in the order
 of their names, without those of unnoticeable.txt. With a seed they are others, which the number decides. Weakened
-memory orders and dropped fences are not among them, because tests cannot notice them on most processors; tests/models
-checks them. Results of earlier runs are reused while the test program that noticed the fault is unchanged. Exits with
-1 if less than 97 % are noticed. With a seed 90 % are enough, because the tests were not improved for its first run.
+memory orders are not among them, because tests cannot notice them on most processors; tests/models checks them. Results
+of earlier runs are reused while the test program that noticed the fault is unchanged. Exits with 1 if less than 97 %
+are noticed. With a seed 90 % are enough, because nobody improves the tests for those faults before their first run.
 """
 
 import argparse

@@ -31,11 +31,9 @@ NOT_AT_RUN_TIME = {
 DROPPABLE = {"expression_statement", "return_statement", "throw_statement", "break_statement", "continue_statement"}
 BODIES = {"compound_statement", "if_statement", "else_clause", "while_statement", "do_statement", "case_statement",
           "for_statement", "for_range_loop"}
-# Calls of these do not change the behaviour of a program: prefetches, pauses of a spin, and the checks of debug builds.
-# The build for this check has no AddressSanitizer, so marks for it have no effect either. Those of AsymmetricFence are
-# memory orders; see mutation.py.
-NO_EFFECT = ("assert", "prefetch", "prefetch_to_write", "__builtin_prefetch", "poison_memory", "unpoison_memory",
-             "yield", "light", "heavy", "full")
+# Calls of these do not change the behaviour of a program: prefetches and the checks of debug builds. The build for this
+# check has no AddressSanitizer, so marks for it have no effect either.
+NO_EFFECT = ("assert", "prefetch", "prefetch_to_write", "__builtin_prefetch", "poison_memory", "unpoison_memory")
 
 
 @dataclasses.dataclass

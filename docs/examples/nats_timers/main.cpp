@@ -102,7 +102,7 @@ Owned<natsConnection> connect(const std::string& url) {
   const Owned<natsOptions> owned(options, natsOptions_Destroy);
   check(natsOptions_SetURL(options, url.c_str()), url);
   check(natsOptions_SetPingInterval(options, 20), "ping interval");
-  // A busy machine may answer late: libnats keeps the connection as long as it waits for an answer to a request, 20 s.
+  // A busy machine may answer late. So libnats gives the connection up after 20 s, as it gives up a request below.
   check(natsOptions_SetMaxPingsOut(options, 1000), "pings without an answer");
   check(natsOptions_UseGlobalMessageDelivery(options, true), "delivery");
   natsConnection* connection = nullptr;
